@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/doc"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,12 +57,17 @@ func packageComments(p *pkg) (texts []string) {
 	return texts
 }
 
+// commentBegin is how the comment of a package begins.
+func commentBegin(p *pkg) string {
+	if p.name == "main" {
+		return "Command " + path.Base(p.dir) + " "
+	}
+	return "Package " + p.name + " "
+}
+
 func checkComments(t *tree) (findings []string) {
 	for _, p := range t.pkgs {
-		begin := "Package " + p.name + " "
-		if p.name == "main" {
-			begin = "Command " + p.dir[strings.LastIndex(p.dir, "/")+1:] + " "
-		}
+		begin := commentBegin(p)
 		switch texts := packageComments(p); {
 		case len(texts) == 0:
 			findings = append(findings, fmt.Sprintf("%s: no package comment: begin doc.go with \"// %s...\": what it is, then what it promises", p.dir, begin))
@@ -83,10 +89,7 @@ func folderTable(t *tree) string {
 		if len(texts) == 0 {
 			continue
 		}
-		sentence := new(doc.Package).Synopsis(texts[0])
-		for _, lead := range []string{"Package " + p.name + " ", "Command " + p.name + " "} {
-			sentence = strings.TrimPrefix(sentence, lead)
-		}
+		sentence := strings.TrimPrefix(new(doc.Package).Synopsis(texts[0]), commentBegin(p))
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p.dir, strings.ReplaceAll(sentence, "|", `\|`))
 	}
 	return b.String()

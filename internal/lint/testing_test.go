@@ -22,6 +22,7 @@ var decoders = map[string]string{
 	"storage/wal":     "files after a crash",
 	"storage/segment": "files after a crash",
 
+	"shard":   "trusted: journal entries of its own making, checksummed by the WAL",
 	"meta":    "trusted: journal entries and snapshots of its own making, checksummed by the WAL and the state store",
 	"partlog": "trusted: journal entries and snapshots of its own making, checksummed by the WAL and the state store",
 }

@@ -82,7 +82,7 @@ func (p *pkg) imported(n ast.Node) (importPath, name string) {
 // skipDir tells the folders that are not the project's own text.
 func skipDir(name string) bool {
 	switch name {
-	case "bin", "data", "dist", "testdata", "node_modules", "__pycache__", "target", "venv":
+	case "bin", "data", "testdata", "node_modules", "__pycache__", "target", "venv":
 		return true
 	}
 	return strings.HasPrefix(name, ".") && name != "." && name != ".ci"
