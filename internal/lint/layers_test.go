@@ -39,7 +39,7 @@ var layers = map[string][]string{
 	"compress":    {"base", "invariants"},
 
 	// What acts: knows no broker semantics.
-	"journal":         {"storage/segment", "base", "invariants"},
+	"journal":         {"storage/wal", "storage/segment", "base", "invariants"},
 	"journal/single":  {"journal", "storage/wal", "storage/segment", "base", "invariants", "vfs", "clock"},
 	"storage/wal":     {"storage/segment", "recordbatch", "base", "invariants", "vfs", "clock"},
 	"storage/segment": {"recordbatch", "base", "invariants", "vfs"},

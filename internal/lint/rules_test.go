@@ -64,6 +64,8 @@ func TestRulesFindWhatTheyForbid(t *testing.T) {
 
 		{"os", checkOS, "internal/storage/wal/a.go", `package wal; import _ "os"`, "through vfs.FS"},
 		{"exec", checkOS, "internal/broker/a.go", `package broker; import _ "os/exec"`, "add a method to vfs"},
+		{"system call", checkOS, "internal/broker/a.go", `package broker; import "syscall"; var _ = syscall.Fsync`, "add a method to vfs"},
+		{"error number", checkOS, "internal/broker/a.go", `package broker; import "syscall"; var _ = syscall.ENOSPC`, ""},
 		{"os in vfs", checkOS, "internal/vfs/a.go", `package vfs; import _ "os"`, ""},
 		{"time.Now", checkTime, "internal/engine/a.go", `package engine; import "time"; var t = time.Now()`, "clock.Clock"},
 		{"time.Sleep", checkTime, "internal/app/a.go", `package app; import "time"; func f() { time.Sleep(1) }`, "select on a timer"},

@@ -6,12 +6,13 @@ import (
 	"go/token"
 	"go/types"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// osUsers lists the packages that may import os, syscall and the like, with what for. Data
+// osUsers lists the packages that may import os and what lies below it, and make system calls, with what for. Data
 // files go through vfs, so that tests can put a crashing file system under everything.
 var osUsers = map[string]string{
 	"vfs":        "is the file system",
@@ -40,6 +41,9 @@ func TestTimeComesFromClock(t *testing.T) { report(t, checkTime(repository(t))) 
 func TestNoInit(t *testing.T)             { report(t, checkInit(repository(t))) }
 func TestNoGlobalState(t *testing.T)      { report(t, checkGlobals(repository(t))) }
 
+// errorNumber matches the names in syscall that compare and do not act, such as ENOSPC.
+var errorNumber = regexp.MustCompile(`^E[A-Z0-9]+$`)
+
 // checkOS keeps files, processes and system calls in the packages made for them.
 func checkOS(t *tree) (findings []string) {
 	for _, p := range t.pkgs {
@@ -52,10 +56,16 @@ func checkOS(t *tree) (findings []string) {
 				switch {
 				case target == "os" || target == "io/ioutil":
 					findings = append(findings, fmt.Sprintf("%s: %s must not import %s: open files through vfs.FS; errors are io/fs.ErrNotExist and its like", t.at(spec), p.short(), target))
-				case target == "syscall" || strings.HasPrefix(target, "os/"):
+				case strings.HasPrefix(target, "os/"):
 					findings = append(findings, fmt.Sprintf("%s: %s must not import %s: add a method to vfs and call that", t.at(spec), p.short(), target))
 				}
 			}
+			ast.Inspect(s.file, func(n ast.Node) bool {
+				if from, name := p.imported(n); from == "syscall" && !errorNumber.MatchString(name) {
+					findings = append(findings, fmt.Sprintf("%s: %s must not use syscall.%s: add a method to vfs and call that", t.at(n), p.short(), name))
+				}
+				return true
+			})
 		}
 	}
 	return findings
