@@ -1,0 +1,153 @@
+// Command matrix drives the interop tests: it lets every client write, lets every other client read it back, checks consumer
+// groups and Kafka's command line tools, and prints what passed. run.sh builds and installs what it needs and calls it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"godwit/interop/canon"
+)
+
+// session is one run against one broker.
+type session struct {
+	broker  string
+	prefix  string // of all names that the run makes in the broker
+	jobs    int
+	places  places
+	clients []client
+	report  *report
+	kafka   *kgo.Client
+	admin   *kadm.Client
+	topics  []string   // to delete at the end
+	written []*written // what the part write left to read
+}
+
+// parts of a run, in order. read needs what write left behind.
+var parts = []string{"write", "read", "groups", "old", "tools"}
+
+func main() {
+	broker := flag.String("broker", "", "address of the broker, host:port")
+	source := flag.String("source", "interop", "the interop folder of the repository")
+	built := flag.String("built", ".cache/interop", "the folder that run.sh prepared")
+	only := flag.String("clients", "", "comma-separated clients to run (default all)")
+	run := flag.String("parts", strings.Join(parts, ","), "comma-separated parts to run")
+	keep := flag.Bool("keep", false, "keep the topics for a look at them")
+	flag.Parse()
+	s := newSession(*broker, places{source: absolute(*source), built: absolute(*built)}, *only)
+	ctx := context.Background()
+	start := time.Now()
+	for _, part := range strings.Split(*run, ",") {
+		s.part(ctx, part)
+	}
+	if !*keep {
+		s.cleanUp(ctx)
+	}
+	s.kafka.Close()
+	failed := s.report.print(os.Stdout, s.clients, time.Since(start))
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+func newSession(broker string, p places, only string) *session {
+	s := &session{
+		broker: broker,
+		prefix: fmt.Sprintf("interop-%d", time.Now().UnixMilli()),
+		jobs:   max(2, runtime.NumCPU()),
+		places: p,
+		report: newReport(os.Stderr),
+	}
+	for _, c := range p.clients() {
+		if only == "" || slices.Contains(strings.Split(only, ","), c.name) {
+			s.clients = append(s.clients, c)
+		}
+	}
+	if len(s.clients) == 0 {
+		fatal("no client is named %q", only)
+	}
+	var err error
+	s.kafka, err = kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		fatal("broker %s: %v", broker, err)
+	}
+	s.admin = kadm.NewClient(s.kafka)
+	s.admin.SetTimeoutMillis(30_000)
+	return s
+}
+
+func (s *session) part(ctx context.Context, name string) {
+	start := time.Now()
+	switch name {
+	case "write":
+		s.fill(ctx)
+	case "read":
+		s.readAll(ctx)
+	case "groups":
+		s.groups(ctx)
+	case "old":
+		s.oldProducers(ctx)
+	case "tools":
+		s.tools(ctx)
+	default:
+		fatal("no part is named %q (there are %s)", name, strings.Join(parts, ", "))
+	}
+	fmt.Fprintf(os.Stderr, "%s: %.1f s\n", name, time.Since(start).Seconds())
+}
+
+func (s *session) client(name string) *client {
+	for i := range s.clients {
+		if s.clients[i].name == name {
+			return &s.clients[i]
+		}
+	}
+	fatal("no client is named %q", name)
+	return nil
+}
+
+func (s *session) topic(name string) string { return s.prefix + "-" + name }
+
+// createTopics makes topics that keep records of any age: the canonical timestamps are years old.
+func (s *session) createTopics(ctx context.Context, names ...string) error {
+	forever := "-1"
+	config := map[string]*string{"retention.ms": &forever}
+	made, err := s.admin.CreateTopics(ctx, canon.Partitions, 1, config, names...)
+	if err != nil {
+		return err
+	}
+	s.topics = append(s.topics, names...)
+	return made.Error()
+}
+
+func (s *session) cleanUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	gone, err := s.admin.DeleteTopics(ctx, s.topics...)
+	if err == nil {
+		err = gone.Error()
+	}
+	s.report.add(check{group: "clean up", name: "delete the topics of the run", err: err})
+}
+
+func absolute(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		fatal("%v", err)
+	}
+	return abs
+}
+
+func fatal(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "interop: "+format+"\n", args...)
+	os.Exit(2)
+}

@@ -1,0 +1,5 @@
+package main
+
+import "context"
+
+func (s *session) tools(ctx context.Context) {}

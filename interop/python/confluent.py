@@ -1,0 +1,64 @@
+"""The interop client on confluent-kafka (librdkafka)."""
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+import canon
+
+
+def write(broker, topic, codec):
+    producer = Producer({
+        "bootstrap.servers": broker, "acks": "all", "enable.idempotence": True,
+        "compression.type": codec, "linger.ms": 20, "message.timeout.ms": 60000,
+    })
+    for batch in canon.batches():
+        offsets = [None] * len(batch)
+
+        def delivered(i):
+            def report(err, message):
+                if err:
+                    raise KafkaException(err)
+                offsets[i] = message.offset()
+            return report
+
+        for i, r in enumerate(batch):
+            producer.produce(topic, partition=r["partition"], key=r["key"], value=r["value"],
+                             timestamp=r["timestamp"], headers=r["headers"], on_delivery=delivered(i))
+        producer.flush()
+        canon.print_offsets(offsets)
+
+
+def read(broker, count, topics):
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(t, p, 0) for t in topics for p in range(canon.PARTITIONS)])
+    take(consumer, count * len(topics))
+    consumer.close()
+
+
+def group(broker, count, group_id, topic):
+    consumer = Consumer({
+        "bootstrap.servers": broker, "group.id": group_id,
+        "enable.auto.commit": False, "auto.offset.reset": "earliest",
+    })
+    consumer.subscribe([topic])
+    positions = take(consumer, count)
+    consumer.commit(offsets=[TopicPartition(t, p, o) for (t, p), o in positions.items()], asynchronous=False)
+    consumer.close()
+
+
+def take(consumer, count):
+    """Prints exactly count records and returns the positions behind them."""
+    positions = {}
+    while count:
+        m = consumer.poll(1.0)
+        if m is None:
+            continue
+        if m.error():
+            raise KafkaException(m.error())
+        canon.print_record(m.topic(), m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value(), m.headers())
+        positions[m.topic(), m.partition()] = m.offset() + 1
+        count -= 1
+    return positions
+
+
+if __name__ == "__main__":
+    canon.main(write, read, group)
