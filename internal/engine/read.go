@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"net"
+
+	"godwit/internal/base"
+	"godwit/internal/storage/segment"
+	"godwit/internal/vfs"
+)
+
+// Records is a run of whole batches as stored. It pins the files it refers to until Release.
+type Records struct {
+	state LogState
+	spans []segment.Span
+	n     int
+}
+
+// State is the log's state as of the read.
+func (r *Records) State() LogState { return r.state }
+
+// Len is the number of bytes; 0 if there is nothing at the offset yet.
+func (r *Records) Len() int { return r.n }
+
+// SendTo writes all bytes to the connection, by sendfile where the system has it.
+func (r *Records) SendTo(c net.Conn) error {
+	for _, s := range r.spans {
+		if _, err := vfs.SendFile(c, s.File.Handle(), s.Pos, s.Len); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AppendTo reads all bytes behind dst.
+func (r *Records) AppendTo(dst []byte) ([]byte, error) {
+	for _, s := range r.spans {
+		at := len(dst)
+		dst = append(dst, make([]byte, s.Len)...)
+		if err := s.File.ReadAt(dst[at:], s.Pos); err != nil {
+			return dst[:at], err
+		}
+	}
+	return dst, nil
+}
+
+// Release unpins the files. The records must not be used any more.
+func (r *Records) Release() {
+	segment.ReleaseAll(r.spans)
+	r.spans = nil
+}
+
+// Read finds the batches from the one that holds offset on, of at most maxBytes together; if minOne,
+// at least one batch whatever its size. An offset equal to the high watermark reads nothing; one outside
+// [start, high watermark] is CodeOffsetOutOfRange, and the records still carry the state.
+func (e *Engine) Read(log base.LogID, offset int64, maxBytes int, minOne bool) (*Records, error) {
+	st, ok := e.State(log)
+	if !ok {
+		return nil, base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
+	}
+	r := &Records{state: st}
+	if offset < st.Start || offset > st.HighWatermark {
+		return r, base.Errorf(base.CodeOffsetOutOfRange, "offset %d is outside [%d, %d]", offset, st.Start, st.HighWatermark)
+	}
+	spans, err := e.store.Find(log, offset, st.HighWatermark, maxBytes, minOne)
+	if err != nil {
+		return r, err
+	}
+	r.spans = spans
+	for _, s := range spans {
+		r.n += int(s.Len)
+	}
+	return r, nil
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"godwit/internal/base"
+	"godwit/internal/coord/group"
+	"godwit/internal/meta"
+	"godwit/internal/shard"
+	"godwit/internal/storage/segment"
+)
+
+// trimPlan is what retention wants to take off one log.
+type trimPlan struct {
+	stream    *meta.Stream
+	partition int32
+	start     int64 // new log start offset
+}
+
+// Retain removes what the retention of the streams no longer keeps, and records what groups had not seen of it.
+func (e *Engine) Retain(ctx context.Context) error {
+	now := e.opts.Clock.Now().UnixMilli()
+	var plans []trimPlan
+	e.View().All(func(s *meta.Stream) bool {
+		if s.Config.CleanupDelete {
+			plans = e.planTrims(plans, s, now)
+		}
+		return true
+	})
+	return e.carryOut(ctx, plans, shard.CauseRetention)
+}
+
+func (e *Engine) planTrims(plans []trimPlan, s *meta.Stream, now int64) []trimPlan {
+	ms, bytes := s.Config.RetentionMs, s.Config.RetentionBytes
+	if ms < 0 && bytes < 0 {
+		return plans
+	}
+	for i, p := range s.Partitions {
+		st, ok := e.State(p.Log)
+		if !ok || st.Size == 0 {
+			continue
+		}
+		if start := e.retained(p.Log, st, now, ms, bytes); start > st.Start {
+			plans = append(plans, trimPlan{s, int32(i), start})
+		}
+	}
+	return plans
+}
+
+// retained finds the first offset to keep. By time, units go from the front while their newest record is
+// older than ms; by size, while at least bytes stay without them.
+func (e *Engine) retained(log base.LogID, st LogState, now, ms, bytes int64) int64 {
+	start, left := st.Start, st.Size
+	e.store.Units(log, func(u segment.Unit) bool {
+		if u.Last >= st.HighWatermark {
+			return false // added after the state was read
+		}
+		old := ms >= 0 && u.MaxTimestamp >= 0 && now-u.MaxTimestamp > ms
+		surplus := bytes >= 0 && left-u.Bytes >= bytes
+		if !old && !surplus {
+			return false
+		}
+		start, left = u.Last+1, left-u.Bytes
+		return true
+	})
+	return start
+}
+
+// DeleteRecords raises the start of a partition's log to before (-1: the high watermark), and returns the new start.
+func (e *Engine) DeleteRecords(ctx context.Context, s *meta.Stream, partition int32, before int64) (int64, error) {
+	log := s.Partitions[partition].Log
+	st, ok := e.State(log)
+	if !ok {
+		return 0, base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
+	}
+	if before == -1 {
+		before = st.HighWatermark
+	}
+	if before < 0 || before > st.HighWatermark {
+		return 0, base.Errorf(base.CodeOffsetOutOfRange, "offset %d is above the high watermark %d", before, st.HighWatermark)
+	}
+	if before > st.Start {
+		if err := e.carryOut(ctx, []trimPlan{{s, partition, before}}, shard.CauseDeleteRecords); err != nil {
+			return 0, err
+		}
+	}
+	if st, ok = e.State(log); !ok {
+		return 0, base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
+	}
+	return st.Start, nil
+}
+
+// carryOut proposes trims, one entry for each shard, with what they cost each group.
+func (e *Engine) carryOut(ctx context.Context, plans []trimPlan, cause shard.Cause) error {
+	if len(plans) == 0 {
+		return nil
+	}
+	positions, err := e.positions(ctx, plans)
+	if err != nil {
+		return err
+	}
+	byShard := map[base.ShardID][]shard.Trim{}
+	for i := range plans {
+		p := &plans[i]
+		part := p.stream.Partitions[p.partition]
+		losses, err := e.lost(p, positions[group.Partition{Stream: p.stream.ID, Index: p.partition}], cause)
+		if err != nil {
+			return err
+		}
+		byShard[part.Shard] = append(byShard[part.Shard], shard.Trim{Log: part.Log, Start: p.start, Losses: losses})
+	}
+	for id := range e.loops {
+		trims := byShard[base.ShardID(id)]
+		if trims == nil {
+			continue
+		}
+		_, err := e.Decide(ctx, base.ShardID(id), func(*shard.Machine, int64) (*shard.Command, error) {
+			return &shard.Command{Trim: trims}, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// position is where a group stands in a partition.
+type position struct {
+	key    group.Key
+	offset int64
+}
+
+// positions asks every shard with groups where they stand in the partitions of the plans.
+func (e *Engine) positions(ctx context.Context, plans []trimPlan) (map[group.Partition][]position, error) {
+	out := map[group.Partition][]position{}
+	asked := map[base.ShardID]bool{}
+	for _, id := range e.View().GroupSlots {
+		if asked[id] {
+			continue
+		}
+		asked[id] = true
+		err := e.Call(ctx, id, func(m *shard.Machine) {
+			for i := range plans {
+				at := group.Partition{Stream: plans[i].stream.ID, Index: plans[i].partition}
+				for k, offset := range m.Offsets.Positions(at) {
+					out[at] = append(out[at], position{k, offset})
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// lost says what a trim takes from groups that have not seen it.
+func (e *Engine) lost(p *trimPlan, groups []position, cause shard.Cause) ([]shard.Loss, error) {
+	log := p.stream.Partitions[p.partition].Log
+	st, ok := e.State(log)
+	if !ok {
+		return nil, nil
+	}
+	var out []shard.Loss
+	for _, g := range groups {
+		from := max(g.offset, st.Start)
+		if from >= p.start {
+			continue
+		}
+		n, err := e.countRecords(log, from, p.start, p.stream.Config.CleanupCompact)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			out = append(out, shard.Loss{Namespace: g.key.Namespace, Group: g.key.Group, Stream: p.stream.ID, Name: p.stream.Name,
+				Partition: p.partition, From: from, To: p.start, Count: n, Cause: cause})
+		}
+	}
+	return out, nil
+}
+
+// countRecords counts the records in [from, to). Where compaction makes holes the batches are read; one that is
+// only partly inside counts by its share of offsets.
+func (e *Engine) countRecords(log base.LogID, from, to int64, holes bool) (int64, error) {
+	if !holes {
+		return to - from, nil
+	}
+	var n int64
+	err := e.store.Batches(log, from, to, nil, func(b segment.BatchRef) bool {
+		n += min(int64(b.Records), min(b.Last+1, to)-max(b.Base, from))
+		return true
+	})
+	return n, err
+}
+
+// lossCounter sums the losses of the node for its metrics.
+type lossCounter struct {
+	mu      sync.Mutex
+	records map[shard.Cause]int64
+}
+
+func (c *lossCounter) add(ls []shard.Loss) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.records == nil {
+		c.records = map[shard.Cause]int64{}
+	}
+	for _, l := range ls {
+		c.records[l.Cause] += l.Count
+	}
+}
+
+// restore counts what the ledger still has from before the start.
+func (c *lossCounter) restore(ls []shard.Loss) { c.add(ls) }
+
+// LostRecords is the number of records that groups did not see, by cause, as far as the ledger goes back.
+func (e *Engine) LostRecords() map[shard.Cause]int64 {
+	e.losses.mu.Lock()
+	defer e.losses.mu.Unlock()
+	out := map[shard.Cause]int64{}
+	for k, v := range e.losses.records {
+		out[k] = v
+	}
+	return out
+}
+
+// Losses collects the loss ledger of all shards, oldest first within a shard.
+func (e *Engine) Losses(ctx context.Context) ([]shard.Loss, error) {
+	var out []shard.Loss
+	for _, l := range e.loops {
+		if err := e.Call(ctx, l.id, func(m *shard.Machine) { out = append(out, m.Losses()...) }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,99 @@
+package partlog
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"godwit/internal/base"
+)
+
+// window is how many batches of a producer are remembered: Kafka's max.in.flight limit for
+// idempotence (KIP-98).
+const window = 5
+
+type sent struct {
+	first, last int32 // sequences
+	base        int64
+	records     int32
+}
+
+// producer is the state of one idempotent producer on one log.
+type producer struct {
+	epoch int16
+	n     uint8 // entries in recent
+	seen  int64 // shard time of its last batch, Unix milliseconds
+	stamp int64 // max timestamp of its last batch
+	// recent holds the last batches of this epoch, oldest first.
+	recent [window]sent
+}
+
+// find looks for an earlier delivery of the batch among the remembered ones.
+func (p *producer) find(b *Batch) (at int64, ok bool) {
+	if p == nil || p.epoch != b.ProducerEpoch {
+		return 0, false
+	}
+	for _, s := range p.recent[:p.n] {
+		if s.first == b.FirstSequence && s.last == b.lastSequence() && s.records == b.Records {
+			return s.base, true
+		}
+	}
+	return 0, false
+}
+
+// check applies the sequence rules of Kafka's ProducerAppendInfo. A producer of which nothing is
+// known may begin anywhere: its state may have expired, or its records been deleted.
+func (p *producer) check(b *Batch) error {
+	if p == nil || p.epoch < 0 {
+		return nil
+	}
+	switch {
+	case b.ProducerEpoch < p.epoch:
+		return base.Errorf(base.CodeFencedProducer, "producer %d has epoch %d; the batch came with epoch %d", b.ProducerID, p.epoch, b.ProducerEpoch)
+	case b.ProducerEpoch > p.epoch:
+		if b.FirstSequence != 0 {
+			return base.Errorf(base.CodeOutOfOrderSequence, "producer %d: first sequence of new epoch %d is %d, must be 0", b.ProducerID, b.ProducerEpoch, b.FirstSequence)
+		}
+	case p.n > 0:
+		last := p.recent[p.n-1].last
+		if want := addSequence(last, 1); b.FirstSequence != want {
+			return base.Errorf(base.CodeOutOfOrderSequence, "producer %d: sequence %d came after %d, expected %d", b.ProducerID, b.FirstSequence, last, want)
+		}
+	}
+	return nil
+}
+
+func (p *producer) push(b *Batch, now int64) {
+	if p.epoch != b.ProducerEpoch {
+		p.epoch, p.n = b.ProducerEpoch, 0
+	}
+	if p.n == window {
+		copy(p.recent[:], p.recent[1:])
+		p.n--
+	}
+	p.recent[p.n] = sent{b.FirstSequence, b.lastSequence(), b.Base, b.Records}
+	p.n++
+	p.seen, p.stamp = now, b.MaxTimestamp
+}
+
+// ProducerState is a producer as DescribeProducers shows it (KIP-664).
+type ProducerState struct {
+	ID            int64
+	Epoch         int16
+	LastSequence  int32
+	LastTimestamp int64 // Unix milliseconds
+}
+
+// ProducerStates lists the applied producers by ID.
+func (l *Log) ProducerStates() []ProducerState {
+	out := make([]ProducerState, 0, len(l.producers))
+	for id, p := range l.producers {
+		s := ProducerState{ID: id, Epoch: p.epoch, LastSequence: math.MaxInt32, LastTimestamp: p.stamp}
+		if p.n > 0 {
+			s.LastSequence = p.recent[p.n-1].last
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b ProducerState) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}

@@ -1,0 +1,190 @@
+package shard
+
+import (
+	"encoding/binary"
+	"encoding/json"
+
+	"godwit/internal/base"
+	"godwit/internal/coord/group"
+	"godwit/internal/partlog"
+)
+
+// Cause says why records went away.
+type Cause string
+
+// The causes of removal.
+const (
+	CauseRetention     Cause = "retention"      // retention.ms or retention.bytes
+	CauseCompaction    Cause = "compaction"     // superseded by a later record with the same key, or an expired tombstone
+	CauseDeleteRecords Cause = "delete-records" // an administrator's request
+)
+
+// Loss says what a group will never see: one entry of the loss ledger.
+type Loss struct {
+	Namespace string        `json:"namespace"`
+	Group     string        `json:"group"`
+	Stream    base.StreamID `json:"stream"`
+	Name      string        `json:"topic"` // of the stream, as it was then
+	Partition int32         `json:"partition"`
+	From      int64         `json:"from"`  // first offset that went unseen
+	To        int64         `json:"to"`    // offset behind the last
+	Count     int64         `json:"count"` // records removed within [From, To)
+	Cause     Cause         `json:"cause"`
+	Time      int64         `json:"time"` // Unix milliseconds, shard time
+}
+
+// Trim raises the start of one log.
+type Trim struct {
+	Log    base.LogID
+	Start  int64
+	Losses []Loss `json:",omitempty"`
+}
+
+// Appended is one batch of an append entry.
+type Appended struct {
+	Log base.LogID
+	partlog.Batch
+}
+
+// Command is one decision of the shard's leader. Exactly one kind of content is set. Appends and group commands
+// are in binary, all other kinds in JSON: they are rare, and a person can read them in a dump.
+type Command struct {
+	Append []Appended      `json:"-"`
+	Groups []group.Command `json:"-"`
+
+	Create []base.LogID    `json:"create,omitempty"` // logs that begin to exist
+	Drop   []base.LogID    `json:"drop,omitempty"`   // logs that cease to
+	Forget *base.StreamID  `json:"forget,omitempty"` // group offsets of a stream that was deleted
+	Trim   []Trim          `json:"trim,omitempty"`   // see Trim
+	Losses []Loss          `json:"losses,omitempty"` // found by the compactor
+	Expire int64           `json:"expire,omitempty"` // producers last seen before this time are forgotten
+	Meta   json.RawMessage `json:"meta,omitempty"`   // a meta.Command; shard 0 only
+}
+
+const (
+	formatAppend = 1
+	formatJSON   = 2
+	formatGroups = 3
+)
+
+// Encode writes the command behind dst.
+func (c *Command) Encode(dst []byte) []byte {
+	if c.Groups != nil {
+		dst = append(dst, formatGroups)
+		for _, g := range c.Groups {
+			b := group.AppendCommand(nil, g)
+			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+		}
+		return dst
+	}
+	if c.Append == nil {
+		b, err := json.Marshal(c)
+		if err != nil {
+			panic(err) // only plain values
+		}
+		return append(append(dst, formatJSON), b...)
+	}
+	dst = append(dst, formatAppend)
+	dst = binary.AppendUvarint(dst, uint64(len(c.Append)))
+	for i := range c.Append {
+		a := &c.Append[i]
+		dst = binary.AppendUvarint(dst, uint64(a.Log))
+		dst = binary.AppendUvarint(dst, uint64(a.Base))
+		dst = binary.AppendUvarint(dst, uint64(a.Records))
+		dst = binary.AppendUvarint(dst, uint64(a.Epoch))
+		dst = binary.AppendVarint(dst, a.MaxTimestamp)
+		dst = binary.AppendVarint(dst, a.ProducerID)
+		if a.ProducerID >= 0 {
+			dst = binary.AppendUvarint(dst, uint64(a.ProducerEpoch))
+			dst = binary.AppendUvarint(dst, uint64(a.FirstSequence))
+		}
+	}
+	return dst
+}
+
+// Decode reads what Encode wrote; anything else is a CodeCorruption error.
+func Decode(b []byte) (*Command, error) {
+	c := &Command{}
+	if len(b) == 0 {
+		return nil, base.Errorf(base.CodeCorruption, "empty shard command")
+	}
+	switch b[0] {
+	case formatJSON:
+		if err := json.Unmarshal(b[1:], c); err != nil {
+			return nil, base.Errorf(base.CodeCorruption, "shard command: %v", err)
+		}
+		return c, nil
+	case formatAppend:
+		r := reader{b: b[1:]}
+		n := r.uint()
+		if n > uint64(len(r.b)/6) { // no batch takes less
+			return nil, base.Errorf(base.CodeCorruption, "append command of %d bytes claims %d batches", len(b), n)
+		}
+		c.Append = make([]Appended, n)
+		for i := range c.Append {
+			r.appended(&c.Append[i])
+		}
+		if r.bad || len(r.b) > 0 {
+			return nil, base.Errorf(base.CodeCorruption, "damaged append command of %d bytes", len(b))
+		}
+		return c, nil
+	case formatGroups:
+		return decodeGroups(b[1:])
+	}
+	return nil, base.Errorf(base.CodeCorruption, "unknown shard command format %d", b[0])
+}
+
+func decodeGroups(b []byte) (*Command, error) {
+	c := &Command{}
+	for len(b) > 0 {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(b)-k) {
+			return nil, base.Errorf(base.CodeCorruption, "damaged group command of %d bytes", len(b))
+		}
+		g, err := group.DecodeCommand(b[k : k+int(n)])
+		if err != nil {
+			return nil, err
+		}
+		c.Groups = append(c.Groups, g)
+		b = b[k+int(n):]
+	}
+	return c, nil
+}
+
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) int() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) appended(a *Appended) {
+	a.Log = base.LogID(r.uint())
+	a.Base, a.Records, a.Epoch = int64(r.uint()), int32(r.uint()), int32(r.uint())
+	a.MaxTimestamp, a.ProducerID = r.int(), r.int()
+	a.ProducerEpoch, a.FirstSequence = -1, -1
+	if a.ProducerID >= 0 {
+		a.ProducerEpoch, a.FirstSequence = int16(r.uint()), int32(r.uint())
+	}
+	if a.Base < 0 || a.Records < 1 {
+		r.bad = true
+	}
+}
