@@ -1,0 +1,182 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// target is one figure that was asked for and what became of it.
+type target struct {
+	What     string  `json:"what"`
+	Want     string  `json:"want"`
+	Measured float64 `json:"measured"`
+	Min      float64 `json:"min"`
+	Max      float64 `json:"max"`
+	Unit     string  `json:"unit"`
+	Met      bool    `json:"met"`
+	Limit    string  `json:"limit,omitempty"` // what stood in the way, where that was measured
+}
+
+// verdict is the last column of the table.
+func (t target) verdict() string {
+	switch {
+	case t.Met && t.Limit != "":
+		return "met (" + t.Limit + ")"
+	case t.Met:
+		return "met"
+	case t.Limit != "":
+		return "not met (" + t.Limit + ")"
+	}
+	return "not met"
+}
+
+// nearCeiling is the share of a ceiling from which on it counts as reached.
+const nearCeiling = 0.9
+
+// targets judges the run. What was not measured is left out.
+func targets(r *recorder) []target {
+	var out []target
+	out = append(out, produceTargets(r)...)
+	out = append(out, readTargets(r)...)
+	out = append(out, startTargets(r)...)
+	return append(out, scaleTargets(r)...)
+}
+
+func atLeast(what string, s summary, bound float64, unit string) (target, bool) {
+	return target{
+		What: what, Want: fmt.Sprintf(">= %g%s", bound, spaced(unit)), Measured: s.Median, Min: s.Min, Max: s.Max,
+		Unit: unit, Met: s.Median >= bound,
+	}, s.ok()
+}
+
+func atMost(what string, s summary, bound float64, unit string) (target, bool) {
+	return target{
+		What: what, Want: fmt.Sprintf("<= %g%s", bound, spaced(unit)), Measured: s.Median, Min: s.Min, Max: s.Max,
+		Unit: unit, Met: s.Median <= bound,
+	}, s.ok()
+}
+
+func spaced(unit string) string {
+	if unit == "x" || unit == "" {
+		return unit
+	}
+	return " " + unit
+}
+
+func produceTargets(r *recorder) []target {
+	var out []target
+	for _, kase := range r.cases("produce") {
+		figure := func(broker, metric string) summary { return r.get("produce", kase, broker, metric) }
+		speed := figure(godwitName, mThroughput)
+		limit := produceLimit(r, kase)
+		t, ok := atLeast("produce, "+kase+": Godwit synced / Kafka unsynced, throughput", ratio(speed, figure(kafkaName, mThroughput)), 1.5, "x")
+		if ok {
+			if !t.Met && strings.HasPrefix(limit, "disk") {
+				t.Met = true // asked for "until the disk is the limit"
+			}
+			if t.Measured < 1.5 {
+				t.Limit = limit
+			}
+			out = append(out, t)
+		}
+		t, ok = atLeast("produce, "+kase+": Godwit synced / Kafka flushing every message, throughput", ratio(speed, figure(kafkaFlushName, mThroughput)), 10, "x")
+		if ok {
+			if !t.Met {
+				t.Limit = limit
+			}
+			out = append(out, t)
+		}
+		t, ok = atMost("produce, "+kase+": Godwit / Kafka, broker CPU per GiB", ratio(figure(godwitName, mCPU), figure(kafkaName, mCPU)), 0.4, "x")
+		if ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// produceLimit names the ceiling that synced producing reached, if it reached one.
+func produceLimit(r *recorder, kase string) string {
+	if ceiling := diskCeiling(r); ceiling > 0 {
+		if share := r.get("produce", kase, godwitName, mDevice).Median / ceiling; share >= nearCeiling {
+			return fmt.Sprintf("disk at %.0f %% of its ceiling", 100*share)
+		}
+	}
+	sink := r.get("produce", kase, sinkName, mThroughput)
+	if sink.ok() {
+		if share := r.get("produce", kase, godwitName, mThroughput).Median / sink.Median; share >= nearCeiling {
+			return fmt.Sprintf("load tool at %.0f %% of its ceiling", 100*share)
+		}
+	}
+	return ""
+}
+
+// diskCeiling is the best rate of synced groups that the disk gave in this run.
+func diskCeiling(r *recorder) float64 {
+	var best float64
+	for _, c := range r.cases("disk") {
+		best = max(best, r.get("disk", c, "disk", mThroughput).Median)
+	}
+	return best
+}
+
+func readTargets(r *recorder) []target {
+	var out []target
+	for _, kase := range r.cases("read") {
+		figure := func(broker, metric string) summary { return r.get("read", kase, broker, metric) }
+		t, ok := atLeast("catch-up read, "+kase+": Godwit / Kafka, throughput", ratio(figure(godwitName, mThroughput), figure(kafkaName, mThroughput)), 1.5, "x")
+		if ok {
+			if !t.Met {
+				t.Limit = readLimit(figure(godwitName, mThroughput), figure(godwitName, mClientCPU))
+			}
+			out = append(out, t)
+		}
+		t, ok = atMost("catch-up read, "+kase+": Godwit / Kafka, broker CPU per GiB", ratio(figure(godwitName, mCPU), figure(kafkaName, mCPU)), 1, "x")
+		if ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// readLimit says so when the reader itself kept a core or more busy.
+func readLimit(rate, cpuPerGiB summary) string {
+	cores := rate.Median / 1024 * cpuPerGiB.Median
+	if cores < nearCeiling {
+		return ""
+	}
+	return fmt.Sprintf("the reader itself used %.1f cores", cores)
+}
+
+func startTargets(r *recorder) []target {
+	var out []target
+	if t, ok := atMost("idle memory, resident", r.get("start", "empty", godwitName, mRSS), 64, "MiB"); ok {
+		out = append(out, t)
+	}
+	if t, ok := atMost("cold start to ready", r.get("start", "empty", godwitName, mReady), 300, "ms"); ok {
+		out = append(out, t)
+	}
+	return out
+}
+
+func scaleTargets(r *recorder) []target {
+	var out []target
+	for _, kase := range r.cases("scale") {
+		ready := r.get("scale", kase, godwitName, mReady)
+		if t, ok := atMost(kase+": ready", ready, 10_000, "ms"); ok {
+			out = append(out, t)
+		}
+		if t, ok := atMost(kase+": resident", r.get("scale", kase, godwitName, mRSS), 1536, "MiB"); ok {
+			out = append(out, t)
+		}
+	}
+	cases := r.cases("many")
+	for i := 0; i+1 < len(cases); i += 2 {
+		few, many := r.get("many", cases[i], godwitName, mThroughput), r.get("many", cases[i+1], godwitName, mThroughput)
+		if t, ok := atLeast("throughput, "+cases[i+1]+" / 12", ratio(many, few), 0.7, "x"); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
