@@ -1,0 +1,225 @@
+package group
+
+import (
+	"encoding/binary"
+
+	"godwit/internal/base"
+)
+
+// commandVersion is the format of commands; the byte stands first.
+const commandVersion = 1
+
+// The kinds of commands, the byte behind the version.
+const (
+	kindCommitOffsets = 1 + iota
+	kindDeleteOffsets
+	kindDeleteGroup
+	kindStreamDeleted
+	kindSaveGroup
+)
+
+// AppendCommand writes a command behind dst: version, kind, then the fields in the order of
+// the struct. Integers are zig-zag varints, lengths and counts unsigned varints, strings and byte slices follow
+// their length, stream IDs are 16 bytes.
+func AppendCommand(dst []byte, c Command) []byte {
+	return c.appendTo(append(dst, commandVersion))
+}
+
+func (c *CommitOffsets) appendTo(dst []byte) []byte {
+	dst = appendKey(append(dst, kindCommitOffsets), c.Key)
+	dst = binary.AppendVarint(dst, c.Time)
+	dst = binary.AppendVarint(dst, c.Expires)
+	dst = binary.AppendUvarint(dst, uint64(len(c.Offsets)))
+	for _, at := range c.Offsets {
+		dst = appendPartition(dst, at.Partition)
+		dst = binary.AppendVarint(dst, at.Offset)
+		dst = binary.AppendVarint(dst, int64(at.Epoch))
+		dst = appendString(dst, at.Metadata)
+	}
+	return dst
+}
+
+func (c *DeleteOffsets) appendTo(dst []byte) []byte {
+	dst = appendKey(append(dst, kindDeleteOffsets), c.Key)
+	dst = binary.AppendVarint(dst, c.Before)
+	dst = binary.AppendUvarint(dst, uint64(len(c.Partitions)))
+	for _, p := range c.Partitions {
+		dst = appendPartition(dst, p)
+	}
+	return dst
+}
+
+func (c *DeleteGroup) appendTo(dst []byte) []byte {
+	dst = appendKey(append(dst, kindDeleteGroup), c.Key)
+	if c.IfUnused {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+func (c *StreamDeleted) appendTo(dst []byte) []byte {
+	return append(append(dst, kindStreamDeleted), c.Stream[:]...)
+}
+
+func (c *SaveGroup) appendTo(dst []byte) []byte {
+	return c.Record.appendTo(appendKey(append(dst, kindSaveGroup), c.Key))
+}
+
+func (r *Record) appendTo(dst []byte) []byte {
+	dst = binary.AppendVarint(dst, r.Time)
+	dst = binary.AppendVarint(dst, int64(r.Generation))
+	for _, s := range []string{r.ProtocolType, r.Protocol, r.Leader} {
+		dst = appendString(dst, s)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(r.Members)))
+	for _, m := range r.Members {
+		for _, s := range []string{m.MemberID, m.InstanceID, m.ClientID, m.ClientHost} {
+			dst = appendString(dst, s)
+		}
+		dst = binary.AppendVarint(dst, m.SessionTimeout)
+		dst = binary.AppendVarint(dst, m.RebalanceTimeout)
+		dst = binary.AppendUvarint(dst, uint64(len(m.Protocols)))
+		for _, p := range m.Protocols {
+			dst = appendString(dst, p.Name)
+			dst = appendString(dst, p.Metadata)
+		}
+		dst = appendString(dst, m.Assignment)
+	}
+	return dst
+}
+
+func appendString[S string | []byte](dst []byte, s S) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendKey(dst []byte, k Key) []byte {
+	return appendString(appendString(dst, k.Namespace), k.Group)
+}
+
+func appendPartition(dst []byte, p Partition) []byte {
+	return binary.AppendVarint(append(dst, p.Stream[:]...), int64(p.Index))
+}
+
+// DecodeCommand reads what AppendCommand wrote. Anything else is a CodeCorruption error. The result
+// shares no memory with b.
+func DecodeCommand(b []byte) (Command, error) {
+	if len(b) < 2 || b[0] != commandVersion {
+		return nil, base.Errorf(base.CodeCorruption, "group command of %d bytes has an unknown version", len(b))
+	}
+	r := &reader{b: b[2:]}
+	var c Command
+	switch b[1] {
+	case kindCommitOffsets:
+		c = r.commitOffsets()
+	case kindDeleteOffsets:
+		d := &DeleteOffsets{Key: r.key(), Before: r.int()}
+		for range r.count(17) {
+			d.Partitions = append(d.Partitions, r.partition())
+		}
+		c = d
+	case kindDeleteGroup:
+		c = &DeleteGroup{Key: r.key(), IfUnused: r.bool()}
+	case kindStreamDeleted:
+		c = &StreamDeleted{Stream: r.stream()}
+	case kindSaveGroup:
+		c = &SaveGroup{Key: r.key(), Record: r.record()}
+	default:
+		return nil, base.Errorf(base.CodeCorruption, "group command has unknown kind %d", b[1])
+	}
+	if r.bad || len(r.b) > 0 {
+		return nil, base.Errorf(base.CodeCorruption, "damaged group command of kind %d, %d bytes", b[1], len(b))
+	}
+	return c, nil
+}
+
+func (r *reader) commitOffsets() *CommitOffsets {
+	c := &CommitOffsets{Key: r.key(), Time: r.int(), Expires: r.int()}
+	for range r.count(20) {
+		c.Offsets = append(c.Offsets, CommitOffset{Partition: r.partition(), Offset: r.int(), Epoch: r.int32(), Metadata: r.string()})
+	}
+	return c
+}
+
+func (r *reader) record() Record {
+	out := Record{Time: r.int(), Generation: r.int32(), ProtocolType: r.string(), Protocol: r.string(), Leader: r.string()}
+	for range r.count(8) {
+		m := MemberRecord{MemberID: r.string(), InstanceID: r.string(), ClientID: r.string(), ClientHost: r.string()}
+		m.SessionTimeout, m.RebalanceTimeout = r.int(), r.int()
+		for range r.count(2) {
+			m.Protocols = append(m.Protocols, Protocol{Name: r.string(), Metadata: r.bytes()})
+		}
+		m.Assignment = r.bytes()
+		out.Members = append(out.Members, m)
+	}
+	return out
+}
+
+// reader takes fields off a slice; after damage it yields zeros and stays bad.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) fail() { r.bad, r.b = true, nil }
+
+func (r *reader) int() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) int32() int32 {
+	v := r.int()
+	if v != int64(int32(v)) {
+		r.fail()
+	}
+	return int32(v)
+}
+
+func (r *reader) bool() bool {
+	if len(r.b) == 0 || r.b[0] > 1 {
+		r.fail()
+		return false
+	}
+	v := r.b[0] == 1
+	r.b = r.b[1:]
+	return v
+}
+
+// count reads a number of elements that take at least size bytes each.
+func (r *reader) count(size int) int {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || v > uint64((len(r.b)-n)/size) {
+		r.fail()
+		return 0
+	}
+	r.b = r.b[n:]
+	return int(v)
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.b) {
+		r.fail()
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) string() string { return string(r.take(r.count(1))) }
+
+func (r *reader) bytes() []byte { return append([]byte(nil), r.take(r.count(1))...) }
+
+func (r *reader) stream() (id base.StreamID) {
+	copy(id[:], r.take(len(id)))
+	return id
+}
+
+func (r *reader) partition() Partition { return Partition{Stream: r.stream(), Index: r.int32()} }
+
+func (r *reader) key() Key { return Key{Namespace: r.string(), Group: r.string()} }

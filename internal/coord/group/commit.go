@@ -1,0 +1,115 @@
+package group
+
+import "godwit/internal/base"
+
+// Commit checks who commits and what, and makes the command to journal; without one the response
+// can be sent at once, else when the command is committed. A commit keeps the member's session.
+func (c *Coordinator) Commit(now int64, req *CommitRequest) (*CommitOffsets, CommitResponse) {
+	c.advance(now)
+	if err := c.checkCommit(req); err != nil {
+		return nil, CommitResponse{Err: err}
+	}
+	cmd := &CommitOffsets{Key: req.Key, Time: c.now}
+	if req.Retention >= 0 {
+		cmd.Expires = max(c.now+req.Retention, 1)
+	}
+	out := CommitResponse{Errs: make([]*base.Error, len(req.Offsets))}
+	for i, at := range req.Offsets {
+		if len(at.Metadata) > c.opts.MaxMetadata {
+			out.Errs[i] = base.Errorf(base.CodeMetadataTooLarge, "offset metadata of %d bytes is above the limit of %d", len(at.Metadata), c.opts.MaxMetadata)
+			continue
+		}
+		cmd.Offsets = append(cmd.Offsets, at)
+	}
+	if len(cmd.Offsets) == 0 {
+		return nil, out
+	}
+	if g := c.groups[req.Key]; g != nil && g.deleted {
+		c.create(req.Key)
+	}
+	return cmd, out
+}
+
+// checkCommit finds out whether the request may commit: a member of the current generation, or anybody without
+// one while the group is empty. A group that does not exist yet is empty. CodeUnknownGroup stands for a
+// generation of a group that does not exist; Kafka says ILLEGAL_GENERATION below OffsetCommit 9.
+func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
+	if err := checkName(req.Key); err != nil {
+		return err
+	}
+	g := c.group(req.Key)
+	if g == nil || g.state == Empty {
+		switch {
+		case req.Generation < 0:
+			return nil
+		case !c.exists(req.Key):
+			return unknownGroup(req.Key)
+		case g == nil:
+			return unknownMember(req.Key, req.MemberID)
+		}
+	}
+	if req.Generation < 0 && req.MemberID == "" && req.InstanceID == "" {
+		return base.Errorf(base.CodeUnknownMember, "group %q has members: only they can commit", req.Group)
+	}
+	m, err := c.current(req.Key, req.MemberID, req.InstanceID, req.Generation)
+	if err != nil {
+		return err
+	}
+	if g.state == CompletingRebalance {
+		return rebalancing(g)
+	}
+	c.touch(m)
+	return nil
+}
+
+func unknownGroup(k Key) *base.Error {
+	return base.Errorf(base.CodeUnknownGroup, "group %q does not exist", k.Group)
+}
+
+// DeleteOffsets checks that the group's members do not read what is to be forgotten, and makes the command
+// to journal; nil if there is nothing to do.
+func (c *Coordinator) DeleteOffsets(req *DeleteOffsetsRequest) (*DeleteOffsets, DeleteOffsetsResponse) {
+	if err := checkName(req.Key); err != nil {
+		return nil, DeleteOffsetsResponse{Err: err}
+	}
+	if !c.exists(req.Key) {
+		return nil, DeleteOffsetsResponse{Err: unknownGroup(req.Key)}
+	}
+	g := c.group(req.Key)
+	live := g != nil && g.state != Empty
+	if live && g.protocolType != consumerType {
+		return nil, DeleteOffsetsResponse{Err: base.Errorf(base.CodeNonEmptyGroup, "group %q has members", req.Group)}
+	}
+	cmd := &DeleteOffsets{Key: req.Key}
+	out := DeleteOffsetsResponse{Errs: make([]*base.Error, len(req.Partitions))}
+	for i, p := range req.Partitions {
+		if live && g.reads(p.Name) {
+			out.Errs[i] = base.Errorf(base.CodeGroupSubscribed, "members of group %q read %q", req.Group, p.Name)
+			continue
+		}
+		cmd.Partitions = append(cmd.Partitions, p.Partition)
+	}
+	if len(cmd.Partitions) == 0 {
+		return nil, out
+	}
+	return cmd, out
+}
+
+// DeleteGroup makes the command that deletes a group without members.
+func (c *Coordinator) DeleteGroup(k Key) (*DeleteGroup, *base.Error) {
+	g := c.group(k)
+	switch {
+	case !c.exists(k):
+		return nil, unknownGroup(k)
+	case g != nil && g.state != Empty:
+		return nil, base.Errorf(base.CodeNonEmptyGroup, "group %q has members", k.Group)
+	}
+	g = c.create(k)
+	for id, t := range g.pending {
+		c.timers.stop(t)
+		delete(g.pending, id)
+	}
+	// Stays until the command is applied: what Offsets has saved is out of date.
+	g.deleted, g.since = true, c.now
+	return &DeleteGroup{Key: k}, nil
+}

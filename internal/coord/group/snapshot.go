@@ -1,0 +1,100 @@
+package group
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"godwit/internal/base"
+)
+
+// valueVersion is the format of checkpointed values; the byte stands first.
+const valueVersion = 1
+
+// The kinds of checkpointed keys, their first byte. A key goes on with namespace and group, each behind its
+// length as an unsigned varint; that of an offset ends with the stream's 16 bytes and the partition, big-endian.
+const (
+	keyRecord = 'g'
+	keyOffset = 'o'
+)
+
+// Checkpoint hands out what changed since the last checkpoint, ordered by key; a nil value deletes the
+// key. The slices are the receiver's. What was handed out counts as stored: the caller keeps it until it is.
+func (o *Offsets) Checkpoint(emit func(key, value []byte)) {
+	type item struct{ key, value []byte }
+	items := make([]item, 0, len(o.dirty))
+	for d := range o.dirty {
+		items = append(items, item{d.encode(), o.value(d)})
+	}
+	clear(o.dirty)
+	slices.SortFunc(items, func(a, b item) int { return bytes.Compare(a.key, b.key) })
+	for _, it := range items {
+		emit(it.key, it.value)
+	}
+}
+
+func (d *dirtyKey) encode() []byte {
+	dst := make([]byte, 0, 1+2*binary.MaxVarintLen16+len(d.Namespace)+len(d.Group)+20)
+	if d.record {
+		return appendKey(append(dst, keyRecord), d.Key)
+	}
+	dst = appendKey(append(dst, keyOffset), d.Key)
+	dst = append(dst, d.Stream[:]...)
+	return binary.BigEndian.AppendUint32(dst, uint32(d.Index))
+}
+
+// value encodes what is stored under the key, nil if nothing is any more.
+func (o *Offsets) value(d dirtyKey) []byte {
+	h := o.groups[d.Key]
+	if h == nil {
+		return nil
+	}
+	if d.record {
+		if h.record == nil {
+			return nil
+		}
+		return h.record.appendTo([]byte{valueVersion})
+	}
+	e := h.offsets[d.Partition]
+	if e == nil {
+		return nil
+	}
+	dst := []byte{valueVersion}
+	for _, v := range []int64{e.offset, int64(e.epoch), e.time, e.expires} {
+		dst = binary.AppendVarint(dst, v)
+	}
+	return appendString(dst, e.metadata)
+}
+
+// Restore enters one pair that Checkpoint handed out, in any order and before the first Apply. What is not such a
+// pair is a CodeCorruption error.
+func (o *Offsets) Restore(key, value []byte) error {
+	if len(key) == 0 || len(value) == 0 || value[0] != valueVersion {
+		return base.Errorf(base.CodeCorruption, "group state: a value of %d bytes has an unknown version", len(value))
+	}
+	k, v := &reader{b: key[1:]}, &reader{b: value[1:]}
+	name := k.key()
+	switch key[0] {
+	case keyRecord:
+		record := v.record()
+		if k.done() && v.done() {
+			o.Apply(&SaveGroup{Key: name, Record: record})
+			delete(o.dirty, dirtyKey{Key: name, record: true})
+			return nil
+		}
+	case keyOffset:
+		p := Partition{Stream: k.stream()}
+		if index := k.take(4); index != nil {
+			p.Index = int32(binary.BigEndian.Uint32(index))
+		}
+		at := position{offset: v.int(), epoch: v.int32(), time: v.int(), expires: v.int(), metadata: v.string()}
+		if k.done() && v.done() {
+			o.put(name, p, at)
+			return nil
+		}
+	}
+	return base.Errorf(base.CodeCorruption, "group state: damaged pair of %d and %d bytes", len(key), len(value))
+}
+
+// done reports whether all was read and fine.
+func (r *reader) done() bool { return !r.bad && len(r.b) == 0 }
