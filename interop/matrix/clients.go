@@ -24,16 +24,18 @@ type client struct {
 	name    string
 	version string
 	command []string
-	codecs  []string
+	codecs  []string // in which it writes; it reads all
 }
 
 func (p places) clients() []client {
 	node := filepath.Join(p.built, "node/node22")
 	python := filepath.Join(p.built, "venv/bin/python")
-	all := []client{
+	return []client{
 		{"franz-go", "1.22.3", []string{filepath.Join(p.built, "franz")}, codecs},
 		{"sarama", "1.61.1", []string{filepath.Join(p.built, "sarama")}, codecs},
-		{"java", "kafka-clients 4.4.0", append(p.java(), "Client"), codecs},
+		{"sarama-0.11", "sarama speaking Kafka 0.11", []string{"env", "SARAMA_VERSION=0.11.0.0", filepath.Join(p.built, "sarama")}, codecs[:4]},
+		{"java", "kafka-clients 4.4.0", append(p.java("java"), "Client"), codecs},
+		{"java-2.1", "kafka-clients 2.1.1", append(p.java("java-2.1"), "Client"), codecs},
 		{"kcat", "1.7.1", []string{"python3", "-B", filepath.Join(p.source, "kcat/client.py")}, codecs},
 		{"confluent", "confluent-kafka 2.16.1", []string{python, "-B", filepath.Join(p.source, "python/confluent.py")}, codecs},
 		{"aiokafka", "0.14.0", []string{python, "-B", filepath.Join(p.source, "python/aio.py")}, codecs},
@@ -41,19 +43,19 @@ func (p places) clients() []client {
 		{"kafkajs", "2.2.4", []string{node, filepath.Join(p.built, "node/kafkajs.mjs")}, codecs},
 		{"platformatic", "@platformatic/kafka 2.12.1", []string{node, filepath.Join(p.built, "node/platformatic.mjs")}, codecs},
 	}
-	return all
 }
 
-// java is the command line of a JVM with the client and Kafka's tools on its class path, made for short runs.
-func (p places) java() []string {
-	cp, err := os.ReadFile(filepath.Join(p.built, "java/cp.txt"))
+// java is the command line of a JVM, made for short runs. dir has the compiled client and the class path.
+func (p places) java(dir string) []string {
+	dir = filepath.Join(p.built, dir)
+	cp, err := os.ReadFile(filepath.Join(dir, "cp.txt"))
 	if err != nil {
 		fatal("no class path: %v (run.sh makes it)", err)
 	}
 	return []string{
 		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dfile.encoding=UTF-8",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-		"-cp", filepath.Join(p.built, "java") + ":" + strings.TrimSpace(string(cp)),
+		"-cp", dir + ":" + strings.TrimSpace(string(cp)),
 	}
 }
 

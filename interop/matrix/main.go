@@ -137,6 +137,25 @@ func (s *session) cleanUp(ctx context.Context) {
 		err = gone.Error()
 	}
 	s.report.add(check{group: "clean up", name: "delete the topics of the run", err: err})
+	s.report.add(check{group: "clean up", name: "delete the groups of the run", err: s.deleteGroups(ctx)})
+}
+
+func (s *session) deleteGroups(ctx context.Context) error {
+	all, err := s.admin.ListGroups(ctx)
+	if err != nil {
+		return err
+	}
+	var ours []string
+	for _, g := range all.Groups() {
+		if strings.HasPrefix(g, s.prefix) {
+			ours = append(ours, g)
+		}
+	}
+	gone, err := s.admin.DeleteGroups(ctx, ours...)
+	if err != nil {
+		return err
+	}
+	return gone.Error()
 }
 
 func absolute(path string) string {

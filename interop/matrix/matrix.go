@@ -29,6 +29,9 @@ func (s *session) fill(ctx context.Context) {
 	filled := make([]bool, len(all))
 	each(s.jobs, all, func(i int, w *written) {
 		err := s.write(ctx, s.client(w.client), w)
+		if err == nil {
+			err = s.verify(ctx, w)
+		}
 		s.report.add(check{group: "write", name: w.client + " " + w.codec, err: err})
 		filled[i] = err == nil
 	})

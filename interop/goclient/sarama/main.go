@@ -1,4 +1,5 @@
-// Command sarama is the interop client on IBM/sarama.
+// Command sarama is the interop client on IBM/sarama. SARAMA_VERSION, for example 0.11.0.0, makes it speak the request versions
+// of that release of Kafka, as programs do that never set a newer one.
 package main
 
 import (
@@ -31,6 +32,9 @@ func config() *sarama.Config {
 	c := sarama.NewConfig()
 	c.ClientID = "interop-sarama"
 	c.Version = sarama.MaxVersion
+	if v, err := sarama.ParseKafkaVersion(os.Getenv("SARAMA_VERSION")); err == nil {
+		c.Version = v
+	}
 	return c
 }
 
@@ -66,7 +70,9 @@ func (c client) Write(ctx context.Context, topic, codec string, next func() ([]c
 }
 
 func (c client) Read(ctx context.Context, count int, topics []string, out func(canon.Record)) error {
-	consumer, err := sarama.NewConsumer(c.brokers, config())
+	cfg := config()
+	cfg.Consumer.Return.Errors = true
+	consumer, err := sarama.NewConsumer(c.brokers, cfg)
 	if err != nil {
 		return err
 	}
@@ -84,12 +90,21 @@ func readTopic(ctx context.Context, consumer sarama.Consumer, topic string, coun
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	got := make(chan *sarama.ConsumerMessage)
+	failed := make(chan error, canon.Partitions)
 	for p := range int32(canon.Partitions) {
 		pc, err := consumer.ConsumePartition(topic, p, 0)
 		if err != nil {
 			return err
 		}
 		defer pc.AsyncClose()
+		go func() {
+			for err := range pc.Errors() {
+				select {
+				case failed <- err:
+				default: // one error is enough
+				}
+			}
+		}()
 		go func() {
 			for m := range pc.Messages() {
 				select {
@@ -103,6 +118,8 @@ func readTopic(ctx context.Context, consumer sarama.Consumer, topic string, coun
 		select {
 		case m := <-got:
 			out(fromMessage(m))
+		case err := <-failed:
+			return fmt.Errorf("%d records missing: %w", count, err)
 		case <-ctx.Done():
 			return fmt.Errorf("%d records missing: %w", count, ctx.Err())
 		}
