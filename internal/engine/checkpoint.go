@@ -24,13 +24,6 @@ type delta struct {
 	keys, vals  [][]byte
 }
 
-func (c *checkpointer) init(e *Engine) {
-	c.last = make([]uint64, len(e.loops))
-	for i, l := range e.loops {
-		c.last[i], _ = e.state.Applied(l.id)
-	}
-}
-
 // Checkpoint writes what changed since the last one and removes what nothing needs any more. It may run beside
 // everything else.
 //

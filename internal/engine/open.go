@@ -72,7 +72,10 @@ func Open(o Options) (e *Engine, err error) {
 		e.losses.restore(m.Losses())
 	}
 	e.view.Store(machines[base.MetaShard].Meta.View)
-	e.ckpt.init(e)
+	e.ckpt.last = make([]uint64, len(machines))
+	for i, m := range machines {
+		e.ckpt.last[i], _ = e.state.Applied(m.ID)
+	}
 	return e, nil
 }
 
@@ -133,8 +136,7 @@ func (e *Engine) restore(shards int) ([]*shard.Machine, error) {
 		if err := e.state.Load(id, r.Restore); err != nil {
 			return nil, err
 		}
-		index, term := e.state.Applied(id)
-		machines[i] = r.Done(index, term)
+		machines[i] = r.Done(e.state.Applied(id))
 	}
 	return machines, nil
 }
