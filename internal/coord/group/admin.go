@@ -8,10 +8,6 @@ import (
 	"godwit/internal/base"
 )
 
-// settleTime is how long a group stays live after its last change, ms: long enough for all that was journaled
-// of it to be applied.
-const settleTime = 60_000
-
 // Describe shows one group. The slices are shared and must not be written to.
 func (c *Coordinator) Describe(k Key) Description {
 	out := Description{Group: k.Group, State: Dead}
@@ -96,20 +92,28 @@ func (c *Coordinator) Expire(now int64, name func(base.StreamID) (string, bool))
 				out = append(out, cmd)
 			}
 		}
-		if g := c.groups[k]; g != nil && !c.settled(g) {
+		if live := c.groups[k]; live != nil && !c.settled(live) {
 			continue
 		}
+		delete(c.groups, k)
 		if h != nil && len(h.offsets) == 0 {
+			c.markDeleted(k)
 			out = append(out, &DeleteGroup{Key: k, IfUnused: true})
 		}
-		delete(c.groups, k)
 	}
 	return out
 }
 
-// settled reports whether a live group is empty and has been for so long that Offsets has all there is to know.
+// settled reports whether Offsets has all there is to know of a live group.
 func (c *Coordinator) settled(g *group) bool {
-	return g.state == Empty && len(g.pending) == 0 && c.now-g.since >= settleTime
+	if g.deleted {
+		return !c.offsets.exists(g.key)
+	}
+	if g.state != Empty || len(g.pending) > 0 {
+		return false
+	}
+	r := c.offsets.record(g.key)
+	return r == nil && g.generation == 0 || r != nil && r.Generation == g.generation && len(r.Members) == 0
 }
 
 // expired lists the offsets of one group that have run out; nil if there are none.

@@ -104,12 +104,16 @@ func (c *Coordinator) DeleteGroup(k Key) (*DeleteGroup, *base.Error) {
 	case g != nil && g.state != Empty:
 		return nil, base.Errorf(base.CodeNonEmptyGroup, "group %q has members", k.Group)
 	}
-	g = c.create(k)
+	c.markDeleted(k)
+	return &DeleteGroup{Key: k}, nil
+}
+
+// markDeleted hides what Offsets has saved of a group until the command that deletes it is applied.
+func (c *Coordinator) markDeleted(k Key) {
+	g := c.create(k)
 	for id, t := range g.pending {
 		c.timers.stop(t)
 		delete(g.pending, id)
 	}
-	// Stays until the command is applied: what Offsets has saved is out of date.
-	g.deleted, g.since = true, c.now
-	return &DeleteGroup{Key: k}, nil
+	g.deleted = true
 }

@@ -220,6 +220,7 @@ func (c *Coordinator) Resign(err *base.Error) []Reply {
 		for _, m := range c.groups[k].order {
 			c.failJoin(m, m.id, err)
 			c.failSync(m, err)
+			c.touch(m)
 		}
 	}
 	return c.take()
