@@ -1,0 +1,98 @@
+package kafka
+
+import (
+	"context"
+	"net"
+
+	"godwit/internal/base"
+	"godwit/internal/broker"
+	"godwit/internal/coord/group"
+	"godwit/internal/meta"
+	"godwit/internal/partlog"
+)
+
+// Backend is what this gateway needs of the broker.
+type Backend interface {
+	metadata
+	logs
+	producers
+	groups
+	admin
+}
+
+type metadata interface {
+	Meta() *meta.View
+	NodeID() int32
+	LeaderEpoch(p meta.Partition) int32
+}
+
+type logs interface {
+	Append(a *broker.Append)
+	Read(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error)
+	State(log base.LogID) (broker.LogState, bool)
+	NewWatch() Watch
+	OffsetForTime(ctx context.Context, log base.LogID, ts int64) (offset, at int64, epoch int32, err error)
+	MaxTimestamp(ctx context.Context, log base.LogID) (offset, at int64, epoch int32, err error)
+	EpochEnd(log base.LogID, epoch int32) (found int32, end int64)
+}
+
+type producers interface {
+	AllocateProducerID(ctx context.Context) (int64, error)
+	Producers(ctx context.Context, p meta.Partition) ([]partlog.ProducerState, error)
+}
+
+type groups interface {
+	JoinGroup(ctx context.Context, req group.JoinRequest) group.JoinResponse
+	SyncGroup(ctx context.Context, req group.SyncRequest) group.SyncResponse
+	HeartbeatGroup(ctx context.Context, req group.HeartbeatRequest) group.HeartbeatResponse
+	LeaveGroup(ctx context.Context, req group.LeaveRequest) group.LeaveResponse
+	CommitOffsets(ctx context.Context, req group.CommitRequest) group.CommitResponse
+	FetchOffsets(ctx context.Context, req group.FetchOffsetsRequest) group.FetchOffsetsResponse
+	ListGroups(ctx context.Context, req group.ListRequest) group.ListResponse
+	DescribeGroups(ctx context.Context, req group.DescribeRequest) group.DescribeResponse
+	DeleteGroups(ctx context.Context, req group.DeleteGroupsRequest) group.DeleteGroupsResponse
+	DeleteOffsets(ctx context.Context, req group.DeleteOffsetsRequest) group.DeleteOffsetsResponse
+}
+
+type admin interface {
+	CreateStream(ctx context.Context, r meta.CreateStream) (*meta.Stream, error)
+	DeleteStream(ctx context.Context, id base.StreamID) error
+	AddPartitions(ctx context.Context, id base.StreamID, total int, dryRun bool) error
+	SetConfig(ctx context.Context, id base.StreamID, values map[string]*string, replace, dryRun bool) error
+	DeleteRecords(ctx context.Context, s *meta.Stream, partition int32, before int64) (int64, error)
+	Disk() broker.DiskInfo
+}
+
+// Records is a run of whole batches as stored; see engine.Records.
+type Records interface {
+	State() broker.LogState // as of the read
+	Len() int               // bytes; 0 if there is nothing at the offset yet
+	SendTo(c net.Conn) error
+	AppendTo(dst []byte) ([]byte, error)
+	Release()
+}
+
+// Watch tells one waiting fetch that logs have changed; see engine.Watch.
+type Watch interface {
+	Add(id base.LogID)
+	Remove(id base.LogID)
+	C() <-chan struct{}
+	Take() []base.LogID
+	Close()
+}
+
+// Broker is the backend that a broker is.
+func Broker(b *broker.Broker) Backend { return concrete{b} }
+
+// concrete turns the broker's own types into the interfaces declared here.
+type concrete struct{ *broker.Broker }
+
+func (c concrete) Read(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error) {
+	r, err := c.Broker.Read(log, offset, maxBytes, minOne)
+	if r == nil {
+		return nil, err
+	}
+	return r, err
+}
+
+func (c concrete) NewWatch() Watch { return c.Broker.NewWatch() }
