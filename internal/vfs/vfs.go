@@ -12,11 +12,13 @@ import (
 
 // The types of the file system, shared with Pebble.
 type (
-	FS        = pebblevfs.FS
-	File      = pebblevfs.File
-	FileInfo  = pebblevfs.FileInfo
-	DiskUsage = pebblevfs.DiskUsage
-	Category  = pebblevfs.DiskWriteCategory
+	FS         = pebblevfs.FS
+	File       = pebblevfs.File
+	FileInfo   = pebblevfs.FileInfo
+	DeviceID   = pebblevfs.DeviceID
+	OpenOption = pebblevfs.OpenOption
+	DiskUsage  = pebblevfs.DiskUsage
+	Category   = pebblevfs.DiskWriteCategory
 )
 
 // InvalidFd is what File.Fd returns for a file that the kernel does not know.
@@ -70,11 +72,15 @@ func writeEach(f io.WriterAt, off int64, bufs [][]byte) error {
 // Truncate sets the size of a file. It reports false, and does nothing, if the file cannot be
 // truncated: Pebble's in-memory files.
 func Truncate(f File, size int64) (bool, error) {
-	t, ok := f.(interface{ Truncate(size int64) error })
-	if !ok {
-		return false, nil
+	switch f := f.(type) {
+	case interface {
+		truncate(size int64) (bool, error)
+	}:
+		return f.truncate(size)
+	case interface{ Truncate(size int64) error }:
+		return true, f.Truncate(size)
 	}
-	return true, t.Truncate(size)
+	return false, nil
 }
 
 // Preallocate reserves blocks for length bytes at off, without changing the file's size. On file systems that

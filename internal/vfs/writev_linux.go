@@ -23,7 +23,7 @@ func pwritev(fd uintptr, off int64, bufs [][]byte) error {
 	defer iovecPool.Put(iov)
 	skip := 0 // bytes of bufs[0] that are written already
 	for {
-		n, total := 0, 0
+		n := 0
 		for i := 0; i < len(bufs) && n < iovMax; i++ {
 			b := bufs[i]
 			if i == 0 {
@@ -35,12 +35,8 @@ func pwritev(fd uintptr, off int64, bufs [][]byte) error {
 			iov[n].Base = &b[0]
 			iov[n].SetLen(len(b))
 			n++
-			total += len(b)
 		}
 		if n == 0 {
-			if len(bufs) == 0 {
-				return nil
-			}
 			return nil
 		}
 		wrote, _, errno := unix.Syscall6(unix.SYS_PWRITEV, fd, uintptr(unsafe.Pointer(iov)), uintptr(n), uintptr(off), uintptr(uint64(off)>>32), 0)
