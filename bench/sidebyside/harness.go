@@ -58,6 +58,7 @@ type options struct {
 	repo, godwit, godwitArgs string
 	phases, brokers          []string
 	quick                    bool
+	profile                  string // directory for CPU profiles of Godwit; empty for none
 }
 
 // harness is one run: what it measures with and what it has found.
@@ -280,7 +281,9 @@ func (h *harness) measureRound(ctx context.Context, r *running, round int) error
 func (h *harness) measure(ctx context.Context, phase, kase string, r *running, load func(context.Context) (outcome, error)) error {
 	h.quiesce(ctx)
 	before := readUsage(r.proc.pid, h.disk)
+	profiled := h.startProfile(ctx, r, phase, kase)
 	out, err := load(ctx)
+	profiled()
 	if err != nil {
 		return fmt.Errorf("%s, %s: %w", phase, kase, err)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -48,6 +49,7 @@ type flags struct {
 	runSeconds                *float64
 	repo, godwit, godwitServe *string
 	quick                     *bool
+	profile                   *string
 }
 
 func newFlags() flags {
@@ -66,6 +68,7 @@ func newFlags() flags {
 		brokers:     fs.String("brokers", strings.Join(names, ","), "what to measure it on"),
 		rounds:      fs.Int("rounds", 0, "rounds, if not the plan's"),
 		runSeconds:  fs.Float64("seconds", 0, "aimed length of a produce run, if not the plan's"),
+		profile:     fs.String("profile", "", "directory for CPU profiles of Godwit under each load; it has to serve /debug/pprof"),
 		repo:        fs.String("repo", ".", "root of the repository"),
 		godwit:      fs.String("godwit", "", "godwit binary (default REPO/bin/godwit)"),
 		godwitServe: fs.String("godwit-serve", godwitServe, "arguments that start it"),
@@ -92,7 +95,7 @@ func sideBySide(ctx context.Context, args []string) error {
 	}
 	runErr := h.run(ctx)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return errors.New("interrupted; what was started is stopped, nothing is reported")
 	}
 	return h.deliver(f, runErr)
 }
@@ -109,7 +112,7 @@ func newHarness(f flags) (*harness, error) {
 	}
 	h := &harness{
 		opt: options{
-			repo: repo, godwit: *f.godwit, godwitArgs: *f.godwitServe, quick: *f.quick,
+			repo: repo, godwit: *f.godwit, godwitArgs: *f.godwitServe, quick: *f.quick, profile: *f.profile,
 			phases: strings.Split(*f.phases, ","), brokers: strings.Split(*f.brokers, ","),
 		},
 		plan: fullPlan(), sup: newSupervisor(), rec: newRecorder(), self: self, begun: time.Now(),
@@ -134,6 +137,11 @@ func newHarness(f flags) (*harness, error) {
 	}
 	if *f.runSeconds > 0 {
 		h.plan.runFor = time.Duration(*f.runSeconds * float64(time.Second))
+	}
+	if h.opt.profile != "" {
+		if err := os.MkdirAll(h.opt.profile, 0o755); err != nil {
+			return nil, err
+		}
 	}
 	parent := *f.scratch
 	if parent == "" {

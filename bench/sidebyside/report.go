@@ -147,7 +147,7 @@ const (
 		"out), \"franz-go\" decodes each record and drops it, \"raw\" asks with the Java consumer's limits on two connections and looks at batch headers only."
 	startText = "On an empty data directory. \"Ready\" is the time from exec to the broker's own word, \"metadata\" to the first answered metadata " +
 		"request; memory is read after a rest."
-	manyText  = "One franz-go producer with its defaults, uncompressed 1 KiB records, a fresh topic per run, one record written " +
+	manyText = "One franz-go producer with its defaults, uncompressed 1 KiB records, a fresh topic per run, one record written " +
 		"to each partition before. The default partitioner fills 64 KiB for one partition and moves on; round robin gives neighbours to different " +
 		"partitions, so that at many partitions a batch is a record or a few."
 	scaleText = "1 record written to each partition, then a clean restart, then kill -9 and a restart. All records are counted after each restart."

@@ -150,6 +150,66 @@ func createTopics(addr string, names []string, partitions int32, limit time.Dura
 	return nil
 }
 
+// createLarge creates one topic in steps, as Kafka refuses requests for 10,000 partitions and more.
+func createLarge(addr, topic string, total int32, limit time.Duration) error {
+	const step = 5000
+	if err := createTopics(addr, []string{topic}, min(total, step), limit); err != nil {
+		return err
+	}
+	c, err := dial(addr, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for n := int32(step); n < total; {
+		n = min(total, n+step)
+		req := kmsg.NewPtrCreatePartitionsRequest()
+		req.Version = 1
+		req.TimeoutMillis = int32(limit.Milliseconds())
+		t := kmsg.NewCreatePartitionsRequestTopic()
+		t.Topic, t.Count = topic, n
+		req.Topics = append(req.Topics, t)
+		resp, err := c.roundTrip(req, limit)
+		if err != nil {
+			return fmt.Errorf("create partitions: %w", err)
+		}
+		for _, t := range resp.(*kmsg.CreatePartitionsResponse).Topics {
+			if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+				return fmt.Errorf("create partitions of %s: %w", t.Topic, err)
+			}
+		}
+	}
+	return awaitPartitions(c, topic, total, limit)
+}
+
+// awaitPartitions waits until the broker's metadata names a leader for each partition: Kafka answers a
+// creation before its brokers know of it.
+func awaitPartitions(c *conn, topic string, total int32, limit time.Duration) error {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Version = 7
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	req.Topics = append(req.Topics, t)
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(100 * time.Millisecond) {
+		resp, err := c.roundTrip(req, limit)
+		if err != nil {
+			return fmt.Errorf("metadata: %w", err)
+		}
+		led := int32(0)
+		for _, t := range resp.(*kmsg.MetadataResponse).Topics {
+			for _, p := range t.Partitions {
+				if p.ErrorCode == 0 && p.Leader >= 0 {
+					led++
+				}
+			}
+		}
+		if led == total {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has not got %d partitions with leaders after %v", topic, total, limit)
+}
+
 // deleteTopics deletes topics by name.
 func deleteTopics(addr string, names ...string) error {
 	c, err := dial(addr, 5*time.Second)
