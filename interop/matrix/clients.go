@@ -33,11 +33,11 @@ func (p places) clients() []client {
 	return []client{
 		{"franz-go", "1.22.3", []string{filepath.Join(p.built, "franz")}, codecs},
 		{"sarama", "1.61.1", []string{filepath.Join(p.built, "sarama")}, codecs},
-		{"sarama-0.11", "sarama speaking Kafka 0.11", []string{"env", "SARAMA_VERSION=0.11.0.0", filepath.Join(p.built, "sarama")}, codecs[:4]},
+		{"sarama-0.11", "1.61.1, told to speak Kafka 0.11", []string{"env", "SARAMA_VERSION=0.11.0.0", filepath.Join(p.built, "sarama")}, codecs[:4]},
 		{"java", "kafka-clients 4.4.0", append(p.java("java"), "Client"), codecs},
 		{"java-2.1", "kafka-clients 2.1.1", append(p.java("java-2.1"), "Client"), codecs},
-		{"kcat", "1.7.1", []string{"python3", "-B", filepath.Join(p.source, "kcat/client.py")}, codecs},
-		{"confluent", "confluent-kafka 2.16.1", []string{python, "-B", filepath.Join(p.source, "python/confluent.py")}, codecs},
+		{"kcat", "1.7.1 of Debian (librdkafka 2.0.2)", []string{"python3", "-B", filepath.Join(p.source, "kcat/client.py")}, codecs},
+		{"confluent", "confluent-kafka 2.16.1 (librdkafka)", []string{python, "-B", filepath.Join(p.source, "python/confluent.py")}, codecs},
 		{"aiokafka", "0.14.0", []string{python, "-B", filepath.Join(p.source, "python/aio.py")}, codecs},
 		{"kafka-python", "3.0.12", []string{python, "-B", filepath.Join(p.source, "python/kafkapython.py")}, codecs},
 		{"kafkajs", "2.2.4", []string{node, filepath.Join(p.built, "node/kafkajs.mjs")}, codecs},
@@ -65,10 +65,15 @@ const processLimit = canon.Limit + 20*time.Second
 // output of a finished process.
 type output struct{ stdout, stderr []byte }
 
-// run starts a process and waits for it. An error holds the end of what it said on standard error.
+// run runs a process for processLimit at most. An error holds the end of what it said on standard error.
 func run(ctx context.Context, command []string, stdin []byte) (output, error) {
 	ctx, cancel := context.WithTimeout(ctx, processLimit)
 	defer cancel()
+	return runFor(ctx, command, stdin)
+}
+
+// runFor is run with the limit of ctx only.
+func runFor(ctx context.Context, command []string, stdin []byte) (output, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin = bytes.NewReader(stdin)

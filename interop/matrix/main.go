@@ -34,7 +34,7 @@ type session struct {
 }
 
 // parts of a run, in order. read needs what write left behind.
-var parts = []string{"write", "read", "groups", "old", "tools"}
+var parts = []string{"write", "read", "groups", "acks", "old", "tools", "franzgo"}
 
 func main() {
 	broker := flag.String("broker", "", "address of the broker, host:port")
@@ -87,21 +87,15 @@ func newSession(broker string, p places, only string) *session {
 }
 
 func (s *session) part(ctx context.Context, name string) {
-	start := time.Now()
-	switch name {
-	case "write":
-		s.fill(ctx)
-	case "read":
-		s.readAll(ctx)
-	case "groups":
-		s.groups(ctx)
-	case "old":
-		s.oldProducers(ctx)
-	case "tools":
-		s.tools(ctx)
-	default:
+	run, ok := map[string]func(context.Context){
+		"write": s.fill, "read": s.readAll, "groups": s.groups, "acks": s.acks, "old": s.oldProducers,
+		"tools": s.tools, "franzgo": s.franzgo,
+	}[name]
+	if !ok {
 		fatal("no part is named %q (there are %s)", name, strings.Join(parts, ", "))
 	}
+	start := time.Now()
+	run(ctx)
 	fmt.Fprintf(os.Stderr, "%s: %.1f s\n", name, time.Since(start).Seconds())
 }
 

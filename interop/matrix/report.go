@@ -84,6 +84,10 @@ func (r *report) printMatrix(w io.Writer, clients []client) {
 	if len(all) == 0 {
 		return
 	}
+	fmt.Fprintln(w, "\nClients:")
+	for _, c := range clients {
+		fmt.Fprintf(w, "  %-12s  %s\n", c.name, c.version)
+	}
 	fmt.Fprintln(w, "\nRecords read back byte for byte, codecs passed of", strings.Join(codecs, ", "), "(rows write, columns read):")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "\t")
