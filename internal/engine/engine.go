@@ -92,8 +92,8 @@ type Engine struct {
 
 	randMu sync.Mutex // guards opts.Rand
 
-	ckpt    checkpointer
-	losses  lossCounter
+	ckpt   checkpointer
+	losses lossCounter
 
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -344,4 +344,23 @@ func (e *Engine) release() error {
 		return fmt.Errorf("closing %s: %w", e.opts.Dir, err)
 	}
 	return nil
+}
+
+// Roll goes on with a new log file, so that the present one can be sealed.
+func (e *Engine) Roll(ctx context.Context) error {
+	done := make(chan struct{})
+	var failure error
+	e.writer.Append(&wal.Record{Barrier: true, Roll: true, Done: func(_ wal.Placement, err error) { failure = err; close(done) }})
+	if err := e.await(ctx, done); err != nil {
+		return err
+	}
+	return failure
+}
+
+// Abort gives up without writing anything, as if the process had been killed. Only a stepped engine can be aborted.
+func (e *Engine) Abort() {
+	if !e.closed.Swap(true) {
+		close(e.stop)
+		e.release()
+	}
 }

@@ -39,27 +39,30 @@ const (
 )
 
 // Open recovers what the directory holds, or makes it. Nothing is served and nothing runs before Start.
-func Open(o Options) (e *Engine, err error) {
+func Open(o Options) (*Engine, error) {
 	o.fill()
-	e = &Engine{opts: o, stop: make(chan struct{}), store: segment.NewStore(o.FS, o.FS.PathJoin(o.Dir, logDir))}
-	defer func() {
-		if err != nil {
-			e.release()
-		}
-	}()
+	e := &Engine{opts: o, stop: make(chan struct{}), store: segment.NewStore(o.FS, o.FS.PathJoin(o.Dir, logDir))}
+	if err := e.open(); err != nil {
+		return nil, errors.Join(err, e.release())
+	}
+	return e, nil
+}
+
+func (e *Engine) open() error {
+	o := &e.opts
 	id, err := e.openDir()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if e.state, err = state.Open(o.FS, o.FS.PathJoin(o.Dir, stateDir), state.Options{Logger: o.Log}); err != nil {
-		return nil, err
+		return err
 	}
 	machines, err := e.restore(id.Shards)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.replay(machines); err != nil {
-		return nil, err
+		return err
 	}
 	for _, m := range machines {
 		l := newLoop(e, m)
@@ -74,16 +77,18 @@ func Open(o Options) (e *Engine, err error) {
 	e.view.Store(machines[base.MetaShard].Meta.View)
 	e.ckpt.last = make([]uint64, len(machines))
 	for i, m := range machines {
-		e.ckpt.last[i], _ = e.state.Applied(m.ID)
+		if e.ckpt.last[i], _, err = e.state.Applied(m.ID); err != nil {
+			return err
+		}
 	}
-	return e, nil
+	return nil
 }
 
 // openDir makes the directory if need be, locks it, and reads or writes its identity.
 func (e *Engine) openDir() (*Identity, error) {
 	fs, dir := e.opts.FS, e.opts.Dir
 	for _, d := range []string{dir, fs.PathJoin(dir, logDir), fs.PathJoin(dir, stateDir)} {
-		if err := fs.MkdirAll(d, 0o755); err != nil {
+		if err := vfs.MkdirAll(fs, d, 0o755); err != nil {
 			return nil, fmt.Errorf("making the data directory: %w", err)
 		}
 	}
@@ -136,7 +141,11 @@ func (e *Engine) restore(shards int) ([]*shard.Machine, error) {
 		if err := e.state.Load(id, r.Restore); err != nil {
 			return nil, err
 		}
-		machines[i] = r.Done(e.state.Applied(id))
+		index, term, err := e.state.Applied(id)
+		if err != nil {
+			return nil, err
+		}
+		machines[i] = r.Done(index, term)
 	}
 	return machines, nil
 }

@@ -25,7 +25,11 @@ type LogFooter struct {
 	MaxTimestamp int64
 	Bytes        uint64 // sum of the extents' lengths
 	First, Count uint32 // its extents, as indices into the footer's extent table
+	Clean        bool   // compaction has seen all of it
 }
+
+// flagClean marks a clean piece in the flags of a footer's log entry.
+const flagClean = 1
 
 // encodeFooter writes the log table and behind it the extent table.
 func encodeFooter(logs []LogFooter, extents []Extent) []byte {
@@ -39,7 +43,11 @@ func encodeFooter(logs []LogFooter, extents []Extent) []byte {
 		b = binary.LittleEndian.AppendUint64(b, l.Bytes)
 		b = binary.LittleEndian.AppendUint32(b, l.First)
 		b = binary.LittleEndian.AppendUint32(b, l.Count)
-		b = binary.LittleEndian.AppendUint64(b, 0)
+		flags := uint64(0)
+		if l.Clean {
+			flags |= flagClean
+		}
+		b = binary.LittleEndian.AppendUint64(b, flags)
 	}
 	for i := range extents {
 		e := &extents[i]
@@ -68,6 +76,7 @@ func decodeLogs(b []byte, count uint32) ([]LogFooter, error) {
 		l.Bytes = binary.LittleEndian.Uint64(b[32:])
 		l.First = binary.LittleEndian.Uint32(b[40:])
 		l.Count = binary.LittleEndian.Uint32(b[44:])
+		l.Clean = binary.LittleEndian.Uint64(b[48:])&flagClean != 0
 		if uint64(l.First)+uint64(l.Count) > extents || l.Last < l.Base {
 			return nil, base.Errorf(base.CodeCorruption, "footer entry of log %d is out of bounds", l.Log)
 		}

@@ -112,10 +112,11 @@ func (s *Store) MaxTimestamp(log base.LogID, offset int64) (ts, from int64, ok b
 // PieceRef names a piece for the compactor.
 type PieceRef struct {
 	Log          base.LogID
-	File         *File // borrowed; pinned by Pin
+	File         *File // borrowed: names the file, not to be read from
 	Base, Last   int64
 	MaxTimestamp int64
 	Bytes        int64
+	Clean        bool // compaction has seen all of it
 }
 
 // Pieces lists the pieces of a log that lie in sealed files.
@@ -131,16 +132,16 @@ func (s *Store) Pieces(log base.LogID) []PieceRef {
 	for i := range li.pieces {
 		p := &li.pieces[i]
 		if p.extents == nil {
-			out = append(out, PieceRef{log, p.file, p.base, p.last, p.maxTimestamp, p.bytes})
+			out = append(out, PieceRef{log, p.file, p.base, p.last, p.maxTimestamp, p.bytes, p.clean})
 		}
 	}
 	return out
 }
 
-// Replace puts the piece of a merged file, as its footer states it, in place of the run of pieces
+// replace puts the piece of a merged file, as its footer states it, in place of the run of pieces
 // from base to last. It reports false, and changes nothing, if the log is gone or its pieces no
 // longer lie wholly within or without the run.
-func (s *Store) Replace(f *File, l *LogFooter) bool {
+func (s *Store) replace(f *File, l *LogFooter) bool {
 	st := s.stripe(l.Log)
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *Store) Replace(f *File, l *LogFooter) bool {
 	for j := i; j < k; j++ {
 		li.drop(&li.pieces[j])
 	}
-	p := piece{file: f, base: l.Base, last: l.Last, maxTimestamp: l.MaxTimestamp, bytes: int64(l.Bytes), first: l.First, count: l.Count}
+	p := piece{file: f, base: l.Base, last: l.Last, maxTimestamp: l.MaxTimestamp, bytes: int64(l.Bytes), first: l.First, count: l.Count, clean: l.Clean}
 	li.pieces = append(li.pieces[:i], append([]piece{p}, li.pieces[k:]...)...)
 	li.bytes += p.bytes
 	f.pieces.Add(1)

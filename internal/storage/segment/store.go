@@ -21,6 +21,7 @@ type piece struct {
 	bytes        int64
 	extents      []Extent // while the file is not sealed
 	first, count uint32   // else: its extents in the footer
+	clean        bool     // compaction has seen all of it
 }
 
 type logIndex struct {
@@ -45,6 +46,8 @@ type Store struct {
 
 	mu    sync.Mutex // guards files; taken before a stripe's lock, never after
 	files map[string]*File
+
+	lastMerged uint32 // number last given to a merged file
 }
 
 // NewStore makes an empty index over dir.
@@ -112,7 +115,7 @@ func (s *Store) index(f *File) error {
 	for i := range logs {
 		l := &logs[i]
 		s.insertUncovered(l.Log, piece{file: f, base: l.Base, last: l.Last, maxTimestamp: l.MaxTimestamp,
-			bytes: int64(l.Bytes), first: l.First, count: l.Count})
+			bytes: int64(l.Bytes), first: l.First, count: l.Count, clean: l.Clean})
 	}
 	return nil
 }

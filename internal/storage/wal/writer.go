@@ -46,9 +46,10 @@ type Options struct {
 type Record struct {
 	Frame   segment.Frame
 	Payload [][]byte
-	Control bool // may use the room kept for when the disk is full
+	Control bool   // may use the room kept for when the disk is full
 	Gen     uint32 // the shard's generation of proposals: see Writer.refuse
-	Barrier bool // no frame: sync what was written before, whatever the durability; it is placed behind it
+	Barrier bool   // no frame: sync what was written before, whatever the durability; it is placed behind it
+	Roll    bool   // of a barrier: go on with a new file, unless this one is empty
 	Done    func(at Placement, err error)
 }
 
@@ -238,7 +239,7 @@ func (w *Writer) writeGroup(recs []*Record) []*Record {
 			break
 		}
 		if r.Barrier {
-			if w.opts.Durability == OS {
+			if w.opts.Durability == OS || r.Roll {
 				n++
 				break
 			}
@@ -264,6 +265,13 @@ func (w *Writer) writeGroup(recs []*Record) []*Record {
 		return recs[n:]
 	}
 	w.complete(group)
+	if group[n-1].Roll && w.tail > segment.DataStart {
+		if err := w.roll(); errors.Is(err, syscall.ENOSPC) {
+			w.setFull(true)
+		} else if err != nil {
+			w.fail(err)
+		}
+	}
 	return recs[n:]
 }
 
