@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	pebblevfs "github.com/cockroachdb/pebble/v2/vfs"
@@ -102,26 +103,26 @@ func SyncDir(fsys FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// MkdirAll makes a directory and its parents, all durable: those it had to make, and the name of the
-// first that was there.
+// MkdirAll makes a directory and its parents. The names of all that it had to make are durable then, and that of
+// dir itself in any case.
 func MkdirAll(fsys FS, dir string, perm fs.FileMode) error {
+	parents := []string{fsys.PathDir(dir)}
+	for at := parents[0]; ; at = fsys.PathDir(at) {
+		if _, err := fsys.Stat(at); !errors.Is(err, fs.ErrNotExist) || fsys.PathDir(at) == at {
+			break
+		}
+		parents = append(parents, fsys.PathDir(at))
+	}
 	if err := fsys.MkdirAll(dir, perm); err != nil {
 		return err
 	}
-	for {
-		parent := fsys.PathDir(dir)
-		if parent == dir {
-			return nil
-		}
-		if err := SyncDir(fsys, parent); err != nil {
-			// Directories above the first that the process may not open were not made by it.
-			if errors.Is(err, fs.ErrPermission) {
-				return nil
-			}
+	for _, parent := range slices.Backward(parents) {
+		// A parent that this user may enter but not open is left to the system to sync.
+		if err := SyncDir(fsys, parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
-		dir = parent
 	}
+	return nil
 }
 
 // TempSuffix ends the names of files that WriteFileAtomic has not finished. A crash may leave one.
@@ -161,17 +162,20 @@ func ReadFile(fsys FS, path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// LockDir takes the lock file of a directory, so that no second process works in it. Closing the result, or the end of the
-// process, releases it. The file itself stays.
+// LockDir takes the lock file of a directory, so that no second process works in it. Closing the result, or the
+// end of the process, releases it; the file stays.
 func LockDir(fsys FS, lockFile string) (io.Closer, error) {
 	c, err := fsys.Lock(lockFile)
-	if err == nil {
-		return c, nil
+	if err != nil {
+		return nil, ExplainLock(fsys.PathDir(lockFile), err)
 	}
-	dir := fsys.PathDir(lockFile)
-	var path *fs.PathError
-	if errors.As(err, &path) { // the file could not be made
-		return nil, fmt.Errorf("cannot lock %s: %w: the directory must exist and be writable by this user", dir, err)
+	return c, nil
+}
+
+// ExplainLock says what to do about a directory that could not be locked.
+func ExplainLock(dir string, err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) { // the file could not be made
+		return fmt.Errorf("cannot lock %s: %w: the directory must exist and this user must be able to write to it", dir, err)
 	}
-	return nil, fmt.Errorf("%s is in use by another process (%w): stop that one, or choose another data directory", dir, err)
+	return fmt.Errorf("%s is in use by another process (%w): stop that process, or choose another data directory", dir, err)
 }

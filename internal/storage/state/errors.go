@@ -40,7 +40,9 @@ func failure(what string, err error) error {
 		return err
 	}
 	code := base.CodeStorage
-	switch {
+	switch b := (*base.Error)(nil); {
+	case errors.As(err, &b):
+		code = b.Code
 	case errors.Is(err, errClosed):
 		code = base.CodeShutdown
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

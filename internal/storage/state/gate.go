@@ -19,6 +19,7 @@ type gate struct {
 	mu     sync.Mutex // a leaf: nothing is called while it is held
 	opened sync.Cond  // L is &mu
 	paused bool
+	last   bool  // never paused again
 	err    error // not nil: shut
 }
 
@@ -31,7 +32,7 @@ func newGate(fsys vfs.FS) *gate {
 func (g *gate) pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.paused = true
+	g.paused = !g.last
 }
 
 func (g *gate) resume() {
@@ -39,6 +40,14 @@ func (g *gate) resume() {
 	defer g.mu.Unlock()
 	g.paused = false
 	g.opened.Broadcast()
+}
+
+// release resumes for good: there will be no further resume.
+func (g *gate) release() {
+	g.mu.Lock()
+	g.last = true
+	g.mu.Unlock()
+	g.resume()
 }
 
 // shut keeps the first error.

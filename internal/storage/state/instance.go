@@ -54,11 +54,11 @@ func openInstance(fsys vfs.FS, dir string, lock *pebble.Lock, o *Options) (*inst
 	if err != nil {
 		return nil, err
 	}
+	i.db = db
 	if err := i.death(); err != nil {
 		i.close()
 		return nil, err
 	}
-	i.db = db
 	return i, nil
 }
 
@@ -172,6 +172,9 @@ func (i *instance) wait(flushed <-chan struct{}) error {
 
 // close ends the instance; what it has not flushed is gone.
 func (i *instance) close() error {
-	i.gate.shut(errClosed)
+	if i.death() != nil || i.failing() != nil {
+		i.gate.shut(errClosed)
+	}
+	i.gate.release()
 	return i.db.Close()
 }
