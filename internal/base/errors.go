@@ -53,6 +53,7 @@ const (
 	CodeGroupSubscribed                  // the group still reads the stream
 	CodeMetadataTooLarge                 // offset metadata above offset.metadata.max.bytes
 	CodePolicyViolation                  // refused by a limit of this broker
+	CodeInvalidAssignment                // replicas assigned by hand that the cluster does not have
 )
 
 // Error is a failure caused by a request or by the state of the world, fit to be shown to the

@@ -25,6 +25,30 @@ type handler func(s *Server, ctx context.Context, rc *request, body []byte) (any
 func listAPIs() []api {
 	return []api{
 		{key: kmsg.ApiVersions, min: 0, max: 5, run: handle((*Server).apiVersions)},
+
+		{key: kmsg.FindCoordinator, min: 0, max: 6, run: handle((*Server).findCoordinator)},
+		{key: kmsg.JoinGroup, min: 0, max: 9, run: handle((*Server).joinGroup)},
+		{key: kmsg.SyncGroup, min: 0, max: 5, run: handle((*Server).syncGroup)},
+		{key: kmsg.Heartbeat, min: 0, max: 4, run: handle((*Server).heartbeat)},
+		{key: kmsg.LeaveGroup, min: 0, max: 5, run: handle((*Server).leaveGroup)},
+		{key: kmsg.OffsetCommit, min: 2, max: 10, run: handle((*Server).offsetCommit)},
+		{key: kmsg.OffsetFetch, min: 1, max: 10, run: handle((*Server).offsetFetch)},
+		{key: kmsg.OffsetDelete, min: 0, max: 0, run: handle((*Server).offsetDelete)},
+		{key: kmsg.ListGroups, min: 0, max: 5, run: handle((*Server).listGroups)},
+		{key: kmsg.DescribeGroups, min: 0, max: 6, run: handle((*Server).describeGroups)},
+		{key: kmsg.DeleteGroups, min: 0, max: 3, run: handle((*Server).deleteGroups)},
+
+		{key: kmsg.CreateTopics, min: 2, max: 7, run: handle((*Server).createTopics)},
+		{key: kmsg.DeleteTopics, min: 1, max: 6, run: handle((*Server).deleteTopics)},
+		{key: kmsg.CreatePartitions, min: 0, max: 3, run: handle((*Server).createPartitions)},
+		{key: kmsg.DescribeConfigs, min: 1, max: 4, run: handle((*Server).describeConfigs)},
+		{key: kmsg.AlterConfigs, min: 0, max: 2, run: handle((*Server).alterConfigs)},
+		{key: kmsg.IncrementalAlterConfigs, min: 0, max: 1, run: handle((*Server).incrementalAlterConfigs)},
+		{key: kmsg.DeleteRecords, min: 0, max: 2, run: handle((*Server).deleteRecords)},
+		{key: kmsg.DescribeLogDirs, min: 1, max: 5, run: handle((*Server).describeLogDirs)},
+		{key: kmsg.DescribeProducers, min: 0, max: 0, run: handle((*Server).describeProducers)},
+		{key: kmsg.DescribeACLs, min: 1, max: 3, run: handle((*Server).describeACLs)},
+		{key: kmsg.ListConfigResources, min: 0, max: 1, run: handle((*Server).listConfigResources)},
 	}
 }
 

@@ -60,6 +60,7 @@ var kafkaErrors = [...]kafkaCodes{
 	base.CodeGroupSubscribed:      {data: kerr.GroupSubscribedToTopic},
 	base.CodeMetadataTooLarge:     {data: kerr.OffsetMetadataTooLarge},
 	base.CodePolicyViolation:      {data: kerr.PolicyViolation},
+	base.CodeInvalidAssignment:    {data: kerr.InvalidReplicaAssignment},
 }
 
 // codesOf finds the row of an error; a code without a row is unexpected.

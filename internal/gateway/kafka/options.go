@@ -19,6 +19,10 @@ type Options struct {
 
 	DisableAutoCreate bool // auto.create.topics.enable=false
 
+	TopicDefaults map[string]string    // broker-wide topic configuration, by the topics' names
+	BrokerConfigs func() []ConfigEntry // the broker's settings as clients are shown them; none if nil
+	LogDir        string               // the data directory as clients are shown it
+
 	MaxRequestBytes      int           // of a produce request; socket.request.max.bytes, 100 MiB
 	MaxControlBytes      int           // of any other request; 16 MiB
 	MaxInFlightBytes     int64         // of all requests that are not answered; 512 MiB, at least MaxRequestBytes

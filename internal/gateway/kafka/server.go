@@ -22,6 +22,8 @@ type Server struct {
 	budget   *budget
 	buffers  buffers
 
+	altering sync.Mutex // a change of a list of configurations: it is read first
+
 	ctx  context.Context // of all handlers
 	stop context.CancelCauseFunc
 
