@@ -34,7 +34,7 @@ install_java() {
 		once "$dir" "$root/interop/java/$pom.xml" "$root/interop/java/Client.java" || continue
 		rm -rf "${built:?}/$dir"
 		mkdir -p "$built/$dir"
-		mvn -q -B -f "$root/interop/java/$pom.xml" dependency:build-classpath "-Dmdep.outputFile=$built/$dir/cp.txt"
+		mvn -q -B -Dstyle.color=never -f "$root/interop/java/$pom.xml" dependency:build-classpath "-Dmdep.outputFile=$built/$dir/cp.txt"
 		javac -d "$built/$dir" -cp "$(cat "$built/$dir/cp.txt")" "$root/interop/java/Client.java"
 		made "$dir"
 	done
