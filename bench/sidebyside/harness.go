@@ -19,6 +19,7 @@ type plan struct {
 	rounds      int
 	runFor      time.Duration // aimed length of a produce run
 	flushFor    time.Duration // the same where every message is flushed
+	franzFor    time.Duration // length of a produce run of our own load
 	readFor     time.Duration // least length of a read run of our own readers
 	warmRecords int64         // records per batching before anything is measured
 	diskBytes   int64
@@ -32,7 +33,7 @@ type plan struct {
 
 func fullPlan() plan {
 	return plan{
-		rounds: 3, runFor: 12 * time.Second, flushFor: 10 * time.Second, readFor: 4 * time.Second,
+		rounds: 3, runFor: 12 * time.Second, flushFor: 15 * time.Second, franzFor: 6 * time.Second, readFor: 4 * time.Second,
 		warmRecords: 1_000_000, diskBytes: 512 << 20, starts: 5, idle: 10 * time.Second,
 		scaleTopics: 1000, many: 10_000, manyFor: 10 * time.Second, needBytes: 40 << 30,
 	}
@@ -41,7 +42,7 @@ func fullPlan() plan {
 // quickPlan tries everything in under three minutes; its figures mean little.
 func quickPlan() plan {
 	return plan{
-		rounds: 1, runFor: 2 * time.Second, flushFor: 2 * time.Second, readFor: time.Second,
+		rounds: 1, runFor: 2 * time.Second, flushFor: 2 * time.Second, franzFor: time.Second, readFor: time.Second,
 		warmRecords: 50_000, diskBytes: 64 << 20, starts: 1, idle: 2 * time.Second,
 		scaleTopics: 50, many: 1000, manyFor: 2 * time.Second, needBytes: 6 << 30,
 	}
@@ -265,6 +266,9 @@ func (h *harness) measureRound(ctx context.Context, r *running, round int) error
 			return err
 		}
 		fills = append(fills, fill)
+	}
+	if err := h.measureFranzProduce(ctx, r, round); err != nil {
+		return err
 	}
 	if r.name == sinkName {
 		return nil
