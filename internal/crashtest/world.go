@@ -39,6 +39,7 @@ const (
 	CreateStream             //
 	DropStream               // A: stream
 	Roll                     // go on with a new log file, then checkpoint
+	Compact                  // move what is alive out of mostly dead files
 	Cut                      // power off now
 	CutAt                    // power off at the A-th change of the disk from now
 	Restart                  // orderly
@@ -47,7 +48,7 @@ const (
 	kinds
 )
 
-var kindNames = [...]string{"produce", "turns", "checkpoint", "retain", "delete", "create", "drop", "roll", "cut", "cut-at", "restart", "fail-sync", "fill-disk"}
+var kindNames = [...]string{"produce", "turns", "checkpoint", "retain", "delete", "create", "drop", "roll", "compact", "cut", "cut-at", "restart", "fail-sync", "fill-disk"}
 
 func (o Op) String() string { return fmt.Sprintf("%s %d %d", kindNames[o.Kind], o.A, o.B) }
 
@@ -188,6 +189,8 @@ func (w *world) step(op Op) error {
 			return w.tolerate(err)
 		}
 		return w.tolerate(w.e.Checkpoint(ctx))
+	case Compact:
+		return w.tolerate(w.e.Compact(ctx))
 	case Cut:
 		w.cut()
 	case CutAt:

@@ -17,6 +17,7 @@ import (
 	"godwit/internal/journal/single"
 	"godwit/internal/meta"
 	"godwit/internal/shard"
+	"godwit/internal/storage/compact"
 	"godwit/internal/storage/segment"
 	"godwit/internal/storage/state"
 	"godwit/internal/storage/wal"
@@ -95,6 +96,9 @@ type Engine struct {
 	ckpt   checkpointer
 	losses lossCounter
 
+	compacting sync.Mutex // one run at a time
+	compactor  *compact.Compactor
+
 	stop    chan struct{}
 	running sync.WaitGroup
 }
@@ -145,6 +149,7 @@ func (e *Engine) Start() error {
 	if !e.opts.Stepped {
 		e.every(e.opts.CheckpointEvery, "checkpoint", e.Checkpoint)
 		e.every(e.opts.RetentionEvery, "retention", e.Retain)
+		e.every(e.opts.RetentionEvery, "compaction", e.Compact)
 		e.every(expireEvery, "expiry", e.Expire)
 		e.running.Go(e.watchFiles)
 	}

@@ -184,6 +184,7 @@ func (e *Engine) replay(machines []*shard.Machine) error {
 	}
 	e.single = single.New(e.writer, e.lead, e.opts.Log)
 	e.journal = e.single
+	e.compactor = e.newCompactor()
 	if res.Frames > 0 {
 		e.opts.Log.Info("recovered the log", "entries", res.Frames, "bytes", res.Bytes, "end", res.End.String(), "cut", res.Cut)
 	}

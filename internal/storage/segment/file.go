@@ -243,3 +243,12 @@ func (f *File) remove() error {
 	f.Release()
 	return err
 }
+
+// Extents is the number of extents in a sealed file's footer.
+func (f *File) Extents() int {
+	s := f.sealed.Load()
+	if s == nil {
+		return 0
+	}
+	return (int(s.footerLen) - int(s.logs)*footerLogSize) / extentSize
+}

@@ -170,3 +170,19 @@ func (s *Store) replace(f *File, l *LogFooter) bool {
 	f.live.Add(p.bytes)
 	return true
 }
+
+// OldestUnsealed is the timestamp of the first extent that a log has in a file not sealed yet, Unix ms; false if
+// there is none.
+func (s *Store) OldestUnsealed(log base.LogID) (int64, bool) {
+	st := s.stripe(log)
+	st.mu.RLock()
+	defer st.mu.RUnlock()
+	if li := st.logs[log]; li != nil {
+		for i := range li.pieces {
+			if ex := li.pieces[i].extents; ex != nil {
+				return ex[0].MaxTimestamp, true
+			}
+		}
+	}
+	return 0, false
+}
