@@ -24,7 +24,16 @@ type handler func(s *Server, ctx context.Context, rc *request, body []byte) (any
 // listAPIs is the list of everything served. The versions are those of Apache Kafka 4.4, stable ones only.
 func listAPIs() []api {
 	return []api{
+		{key: kmsg.Produce, min: 3, max: 13, lower: true, run: nil}, // begun by the worker itself
+		{key: kmsg.Fetch, min: 4, max: 18, run: (*Server).fetch},
+		{key: kmsg.ListOffsets, min: 1, max: 11, run: handle((*Server).listOffsets)},
+		{key: kmsg.OffsetForLeaderEpoch, min: 2, max: 4, run: handle((*Server).offsetForLeaderEpoch)},
+		{key: kmsg.InitProducerID, min: 0, max: 5, run: handle((*Server).initProducerID)},
+
 		{key: kmsg.ApiVersions, min: 0, max: 5, run: handle((*Server).apiVersions)},
+		{key: kmsg.Metadata, min: 0, max: 13, run: handle((*Server).metadata)},
+		{key: kmsg.DescribeCluster, min: 0, max: 2, run: handle((*Server).describeCluster)},
+		{key: kmsg.DescribeTopicPartitions, min: 0, max: 0, run: handle((*Server).describeTopicPartitions)},
 
 		{key: kmsg.FindCoordinator, min: 0, max: 6, run: handle((*Server).findCoordinator)},
 		{key: kmsg.JoinGroup, min: 0, max: 9, run: handle((*Server).joinGroup)},

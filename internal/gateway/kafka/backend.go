@@ -31,8 +31,8 @@ type logs interface {
 	Read(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error)
 	State(log base.LogID) (broker.LogState, bool)
 	NewWatch() Watch
-	OffsetForTime(ctx context.Context, log base.LogID, ts int64) (offset, at int64, epoch int32, err error)
-	MaxTimestamp(ctx context.Context, log base.LogID) (offset, at int64, epoch int32, err error)
+	OffsetForTime(ctx context.Context, p meta.Partition, ts int64) (offset, at int64, epoch int32, err error)
+	MaxTimestamp(ctx context.Context, p meta.Partition) (offset, at int64, epoch int32, err error)
 	EpochEnd(log base.LogID, epoch int32) (found int32, end int64)
 }
 

@@ -218,7 +218,7 @@ func (c *conn) parse(a *served, buf *buffer) (*frame, error) {
 			return nil, err
 		}
 	}
-	rc := &request{server: c.s, api: a, version: h.version, correlate: h.correlate, namespace: base.DefaultNamespace,
+	rc := &request{server: c.s, conn: c, api: a, version: h.version, correlate: h.correlate, namespace: base.DefaultNamespace,
 		clientID: h.clientID, local: c.nc.LocalAddr(), remote: c.nc.RemoteAddr(), received: time.Now()}
 	return &frame{rc: rc, buf: buf, body: h.body}, nil
 }

@@ -30,13 +30,14 @@ type apiMetrics struct {
 
 // Why a connection ended, as a label.
 const (
-	endedPeer      = "peer"      // it went away
-	endedIdle      = "idle"      // nothing happened for Options.IdleTimeout
-	endedMalformed = "malformed" // a request could not be parsed, or is not served
-	endedSlow      = "slow"      // a request or a response did not get through in time
-	endedRefused   = "refused"   // a request without an answer failed: produce with acks=0
-	endedPanic     = "panic"     // a handler has a bug
-	endedShutdown  = "shutdown"
+	endedPeer       = "peer"       // it went away
+	endedIdle       = "idle"       // nothing happened for Options.IdleTimeout
+	endedMalformed  = "malformed"  // a request could not be parsed, or is not served
+	endedSlow       = "slow"       // a request or a response did not get through in time
+	endedRefused    = "refused"    // a request without an answer failed: produce with acks=0
+	endedPanic      = "panic"      // a handler has a bug
+	endedUnreadable = "unreadable" // stored records could not be read
+	endedShutdown   = "shutdown"
 )
 
 func newMetrics(reg prometheus.Registerer, s *Server) *metrics {

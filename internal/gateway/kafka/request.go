@@ -12,6 +12,7 @@ import (
 // request is what is known of a request besides its message.
 type request struct {
 	server    *Server
+	conn      *conn // that it came on
 	api       *served
 	version   int16
 	correlate int32

@@ -21,6 +21,7 @@ type Server struct {
 	apis     apiTable
 	budget   *budget
 	buffers  buffers
+	sessions *sessions
 
 	altering sync.Mutex // a change of a list of configurations: it is read first
 
@@ -43,6 +44,7 @@ func New(o Options) *Server {
 	s := &Server{opts: o, backend: o.Backend, log: o.Log, budget: newBudget(o.MaxInFlightBytes),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}}
 	s.metrics = newMetrics(o.Metrics, s)
+	s.sessions = newSessions(o.FetchSessions, o.Metrics)
 	s.apis = newAPITable(listAPIs(), s.metrics)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -36,9 +35,9 @@ func (c *conn) work() {
 				next = f
 			}
 		case <-c.wake:
-			c.settle(false)
+			c.settle()
 		case <-timer.C:
-			c.settle(true)
+			c.settle()
 		}
 		if next != nil && len(c.pending) == 0 {
 			c.flush()
@@ -57,12 +56,7 @@ func (c *conn) end() {
 	reason := endedPeer
 	c.finish(reason, net.ErrClosed)
 	c.nc.Close()
-	for f := range c.frames {
-		f.buf.release()
-	}
-	for _, p := range c.pending {
-		p.abandon()
-	}
+	c.s.sessions.leave(c)
 	if r := c.why.Load(); r != nil {
 		reason = *r
 	}
@@ -201,19 +195,3 @@ func (c *conn) wrote(err error) {
 		c.abort(endedPeer, err)
 	}
 }
-
-// produce is one produce request that has begun.
-type produce struct{ deadline time.Time }
-
-func (p *produce) abandon() {}
-
-func (c *conn) begin(f *frame) {}
-
-func (c *conn) settle(timer bool) {}
-
-// fetchReply is a response that sends stored records.
-type fetchReply struct{}
-
-func (c *conn) sendFetch(rc *request, r *fetchReply) {}
-
-var _ = context.Background

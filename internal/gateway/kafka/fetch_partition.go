@@ -1,0 +1,251 @@
+package kafka
+
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"godwit/internal/base"
+	"godwit/internal/compress"
+	"godwit/internal/meta"
+)
+
+// fetchPart is one partition of a fetch. A session keeps it between requests.
+type fetchPart struct {
+	key   partKey
+	name  string // of the topic, once known
+	asked asked
+	at    meta.Partition // as located by the last pass; zero if it was not found
+	size  int64          // of the log when it was last looked at, bytes
+
+	// In a session:
+	told   told
+	serial uint64 // place in the order in which partitions are served
+	hot    bool   // it is in session.hot
+	log    base.LogID
+
+	res partResult // of the last pass
+}
+
+// asked is what a client wants of a partition.
+type asked struct {
+	offset    int64
+	maxBytes  int32
+	epoch     int32 // leader epoch that the client knows; -1: none
+	lastEpoch int32 // of the last record that it has; -1: none
+}
+
+func askedOf(p *kmsg.FetchRequestTopicPartition) asked {
+	return asked{p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch, p.LastFetchedEpoch}
+}
+
+// told is what a client knows of a partition from the responses of a session.
+type told struct{ hw, start int64 }
+
+// partResult is what a look at a partition found.
+type partResult struct {
+	code      int16
+	hw, start int64 // -1 with an error
+	epoch     int32 // of the leader, to be told with an error about it
+	diverged  bool
+	divergent epochEnd
+	records   Records // nil if there are none
+	len       int     // of records, bytes
+	more      bool    // records stayed behind, because the response was full
+}
+
+type epochEnd struct {
+	epoch int32
+	end   int64
+}
+
+// news reports whether the client has to learn of the result, given what it was told before.
+func (r *partResult) news(before told) bool {
+	return r.code != 0 || r.diverged || r.len > 0 || before != told{r.hw, r.start}
+}
+
+// told is what the client knows once it has the result. An error is forgotten, so that the partition
+// is told again when it is over.
+func (r *partResult) told() told {
+	if r.code != 0 {
+		return told{-1, -1}
+	}
+	return told{r.hw, r.start}
+}
+
+func (r *partResult) release() {
+	if r.records != nil {
+		r.records.Release()
+		r.records = nil
+	}
+}
+
+// begin begins a pass over partitions.
+func (f *fetching) begin() {
+	f.view = f.s.backend.Meta()
+	f.bytes, f.waiting, f.grown, f.urgent = 0, 0, 0, false
+}
+
+// pass looks at all partitions.
+func (f *fetching) pass(parts []*fetchPart) {
+	f.begin()
+	for _, p := range parts {
+		f.locate(p)
+		f.examine(p)
+	}
+}
+
+// locate finds the log of a partition, or the error that it has none.
+func (f *fetching) locate(p *fetchPart) {
+	p.res.release()
+	p.res = partResult{hw: -1, start: -1, epoch: -1}
+	p.at = meta.Partition{}
+	s, e := f.stream(p)
+	switch {
+	case e != nil:
+	case p.key.index < 0 || int(p.key.index) >= len(s.Partitions):
+		e = kerr.UnknownTopicOrPartition
+	case int(p.key.index) >= s.Ready:
+		e = kerr.NotLeaderForPartition
+	case f.rc.version < 10 && !s.Config.KeepCompression && s.Config.Codec == compress.Zstd:
+		e = kerr.UnsupportedCompressionType
+	default:
+		p.at = s.Partitions[p.key.index]
+		return
+	}
+	p.res.code = f.rc.reject(e)
+}
+
+// stream finds the topic of a partition. Where the ID is gone and its name belongs to another topic, the
+// client's metadata is behind.
+func (f *fetching) stream(p *fetchPart) (*meta.Stream, *kerr.Error) {
+	if f.rc.version < 13 {
+		if s, ok := f.view.Stream(f.rc.namespace, p.key.topic); ok {
+			return s, nil
+		}
+		return nil, kerr.UnknownTopicOrPartition
+	}
+	if s, ok := f.view.StreamByID(p.key.id); ok && s.Namespace == f.rc.namespace {
+		p.name = s.Name
+		return s, nil
+	}
+	if p.name != "" {
+		if _, ok := f.view.Stream(f.rc.namespace, p.name); ok {
+			return nil, kerr.InconsistentTopicID
+		}
+	}
+	return nil, kerr.UnknownTopicID
+}
+
+// examine reads what a located partition has for the client, within what the response has room for.
+func (f *fetching) examine(p *fetchPart) {
+	if p.at.Log == 0 {
+		return
+	}
+	f.waiting++
+	if e := f.checkEpoch(p); e != nil {
+		f.refuse(p, e)
+		return
+	}
+	if p.asked.lastEpoch >= 0 {
+		if e := f.diverge(p); e != nil {
+			f.refuse(p, e)
+			return
+		}
+		if p.res.diverged {
+			f.urgent = true
+			return
+		}
+	}
+	room := f.limit - f.bytes
+	if room <= 0 && f.bytes > 0 {
+		f.passBy(p)
+		return
+	}
+	r, err := f.s.backend.Read(p.at.Log, p.asked.offset, min(max(room, 0), max(int(p.asked.maxBytes), 0)), f.bytes == 0)
+	if err != nil {
+		if r != nil {
+			r.Release()
+		}
+		f.refuseErr(p, err)
+		return
+	}
+	st := r.State()
+	p.res.hw, p.res.start, p.size = st.HighWatermark, st.Start, st.Size
+	if p.res.len = r.Len(); p.res.len == 0 {
+		p.res.more = p.asked.offset < st.HighWatermark
+		r.Release()
+		return
+	}
+	p.res.records = r
+	f.bytes += p.res.len
+}
+
+// passBy tells the offsets of a partition for whose records the response has no room.
+func (f *fetching) passBy(p *fetchPart) {
+	st, ok := f.s.backend.State(p.at.Log)
+	switch {
+	case !ok:
+		f.refuse(p, kerr.UnknownTopicOrPartition)
+	case p.asked.offset < st.Start || p.asked.offset > st.HighWatermark:
+		f.refuse(p, kerr.OffsetOutOfRange)
+	default:
+		p.res.hw, p.res.start, p.size = st.HighWatermark, st.Start, st.Size
+		p.res.more = p.asked.offset < st.HighWatermark
+	}
+}
+
+// checkEpoch holds the leader epoch that the client knows against the one there is (KIP-320).
+func (f *fetching) checkEpoch(p *fetchPart) *kerr.Error {
+	e := checkLeaderEpoch(p.asked.epoch, f.s.backend.LeaderEpoch(p.at))
+	if e == kerr.FencedLeaderEpoch {
+		p.res.epoch = f.s.backend.LeaderEpoch(p.at)
+	}
+	return e
+}
+
+// checkLeaderEpoch compares a client's leader epoch, -1 for none, with the leader's own (KIP-320).
+func checkLeaderEpoch(client, leader int32) *kerr.Error {
+	switch {
+	case client < 0 || client == leader:
+		return nil
+	case client < leader:
+		return kerr.FencedLeaderEpoch
+	}
+	return kerr.UnknownLeaderEpoch
+}
+
+// diverge looks whether the client's last record is in this log (KIP-595).
+func (f *fetching) diverge(p *fetchPart) *kerr.Error {
+	epoch, end := f.s.backend.EpochEnd(p.at.Log, p.asked.lastEpoch)
+	if epoch < 0 || end < 0 {
+		return kerr.OffsetOutOfRange
+	}
+	st, ok := f.s.backend.State(p.at.Log)
+	if !ok {
+		return kerr.UnknownTopicOrPartition
+	}
+	if p.asked.offset < st.Start {
+		return kerr.OffsetOutOfRange
+	}
+	if epoch < p.asked.lastEpoch || end < p.asked.offset {
+		p.res.diverged, p.res.divergent = true, epochEnd{epoch, end}
+		p.res.hw, p.res.start, p.size = st.HighWatermark, st.Start, st.Size
+	}
+	return nil
+}
+
+func (f *fetching) refuse(p *fetchPart, e *kerr.Error) { f.refused(p, f.rc.reject(e)) }
+
+func (f *fetching) refuseErr(p *fetchPart, err error) {
+	// Clients of version 5 and below do not know KAFKA_STORAGE_ERROR.
+	if e := codesOf(err).data; e == kerr.KafkaStorageError && f.rc.version <= 5 {
+		f.refused(p, f.rc.reject(kerr.NotLeaderForPartition))
+		return
+	}
+	f.refused(p, f.rc.fail(err))
+}
+
+func (f *fetching) refused(p *fetchPart, code int16) {
+	p.res.code, p.res.hw, p.res.start = code, -1, -1
+	f.urgent = true
+}

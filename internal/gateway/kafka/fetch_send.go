@@ -1,0 +1,94 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// copyBelow is the size of records, in bytes, below which reading and copying them costs less than a sendfile of their
+// own and the packets around it.
+const copyBelow = 16 << 10
+
+// gatherSize is how much of a response is gathered for one write.
+const gatherSize = 64 << 10
+
+var gathers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize+copyBelow); return &b }}
+
+// sendFetch writes a Fetch response: long runs of records straight from the file, what is short gathered.
+func (c *conn) sendFetch(rc *request, r *fetchReply) {
+	defer r.release()
+	frame := appendHeader(c.out, rc, rc.version >= 12)
+	frame, cuts := r.encode(frame)
+	records := r.bytes()
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)+records-4))
+	c.allow(len(frame) + records)
+	c.out = frame
+	if len(cuts) > 0 {
+		c.out = frame[:0]
+		c.sendPieces(frame, cuts, r)
+	}
+	c.unsent = append(c.unsent, rc)
+	c.flush()
+}
+
+// sendPieces writes a response with the records that belong into its cuts.
+func (c *conn) sendPieces(frame []byte, cuts []cut, r *fetchReply) {
+	pool := gathers.Get().(*[]byte)
+	defer gathers.Put(pool)
+	buf, at := (*pool)[:0], 0
+	for _, k := range cuts {
+		p := &r.parts[k.part]
+		buf = c.gather(buf, frame[at:k.at])
+		at = k.at
+		if p.len < copyBelow {
+			var err error
+			if buf, err = p.records.AppendTo(buf); err != nil {
+				c.unreadable(r.rc, err)
+				return
+			}
+		} else {
+			buf = c.write(buf)
+			if c.broken != nil {
+				return
+			}
+			// The system says too little about a failed sendfile to tell whose fault it is.
+			err := p.records.SendTo(c.nc)
+			c.s.metrics.sent.Add(float64(p.len))
+			c.wrote(err)
+		}
+		if c.broken != nil {
+			return
+		}
+	}
+	c.write(c.gather(buf, frame[at:]))
+	*pool = buf[:0]
+}
+
+// gather adds b to what is gathered, and writes it when it is much.
+func (c *conn) gather(buf, b []byte) []byte {
+	if len(buf)+len(b) > gatherSize {
+		buf = c.write(buf)
+		if len(b) > gatherSize {
+			c.write(b)
+			return buf
+		}
+	}
+	return append(buf, b...)
+}
+
+// write writes b and returns it empty.
+func (c *conn) write(b []byte) []byte {
+	if len(b) > 0 && c.broken == nil {
+		n, err := c.nc.Write(b)
+		c.s.metrics.sent.Add(float64(n))
+		c.wrote(err)
+	}
+	return b[:0]
+}
+
+// unreadable ends a connection in the middle of a response: the records cannot be read, and the length is
+// told already.
+func (c *conn) unreadable(rc *request, err error) {
+	c.s.log.Error("stored records cannot be read; the connection is closed", "client", rc.clientID, "remote", rc.remote, "error", err)
+	c.abort(endedUnreadable, err)
+}
