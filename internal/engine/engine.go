@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -75,10 +76,12 @@ func (o *Options) fill() {
 
 // Engine is one node's shards over one journal.
 type Engine struct {
-	opts  Options
-	lock  interface{ Close() error }
-	store *segment.Store
-	state *state.Store
+	opts Options
+	lock io.Closer
+
+	identity Identity
+	store    *segment.Store
+	state    *state.Store
 
 	writer  *wal.Writer
 	single  *single.Journal

@@ -54,6 +54,7 @@ func (e *Engine) open() error {
 	if err != nil {
 		return err
 	}
+	e.identity = *id
 	if e.state, err = state.Open(o.FS, o.FS.PathJoin(o.Dir, stateDir), state.Options{Logger: o.Log}); err != nil {
 		return err
 	}
@@ -149,6 +150,9 @@ func (e *Engine) restore(shards int) ([]*shard.Machine, error) {
 	}
 	return machines, nil
 }
+
+// Identity is who the node is.
+func (e *Engine) Identity() Identity { return e.identity }
 
 // replay brings the machines up to the end of the log, indexes the data, and begins a new file under a new term.
 func (e *Engine) replay(machines []*shard.Machine) error {
