@@ -82,7 +82,7 @@ func NewCrashing() *Crashing {
 }
 
 // SetCapacity bounds the disk: a write, or a reservation, that needs more fails with syscall.ENOSPC, after
-// having written what fits. Files count in blocks of 4 KiB up to their end or up to what was preallocated; one that
+// having written what fits. Files count in blocks of 4 KiB up to the last that was written or preallocated; one that
 // was removed counts until it is closed. 0 removes the bound.
 func (c *Crashing) SetCapacity(bytes int64) {
 	c.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"syscall"
 
 	pebblevfs "github.com/cockroachdb/pebble/v2/vfs"
@@ -103,20 +102,13 @@ func SyncDir(fsys FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// MkdirAll makes a directory and its parents. The names of all that it had to make are durable then, and that of
-// dir itself in any case.
+// MkdirAll makes a directory and its parents, and all their names durable: also of those that were there, since who
+// made them may have come to an end before syncing.
 func MkdirAll(fsys FS, dir string, perm fs.FileMode) error {
-	parents := []string{fsys.PathDir(dir)}
-	for at := parents[0]; ; at = fsys.PathDir(at) {
-		if _, err := fsys.Stat(at); !errors.Is(err, fs.ErrNotExist) || fsys.PathDir(at) == at {
-			break
-		}
-		parents = append(parents, fsys.PathDir(at))
-	}
 	if err := fsys.MkdirAll(dir, perm); err != nil {
 		return err
 	}
-	for _, parent := range slices.Backward(parents) {
+	for parent := fsys.PathDir(dir); parent != dir; dir, parent = parent, fsys.PathDir(parent) {
 		// A parent that this user may enter but not open is left to the system to sync.
 		if err := SyncDir(fsys, parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err

@@ -17,8 +17,19 @@ type iovecs [iovMax]unix.Iovec
 
 var iovecPool = sync.Pool{New: func() any { return new(iovecs) }}
 
-// pwritev writes all buffers at off (pwritev(2)), in as many calls as it takes.
+// pwritev writes all buffers at off, in as many calls as it takes.
 func pwritev(fd uintptr, off int64, bufs [][]byte) error {
+	return gather(sysPwritev, fd, off, bufs)
+}
+
+// sysPwritev is pwritev(2) for the first n vectors.
+func sysPwritev(fd uintptr, iov *iovecs, n int, off int64) (int, unix.Errno) {
+	// On 64-bit systems the kernel takes the offset from the first of its two arguments.
+	wrote, _, errno := unix.Syscall6(unix.SYS_PWRITEV, fd, uintptr(unsafe.Pointer(iov)), uintptr(n), uintptr(off), 0, 0)
+	return int(wrote), errno
+}
+
+func gather(write func(fd uintptr, iov *iovecs, n int, off int64) (int, unix.Errno), fd uintptr, off int64, bufs [][]byte) error {
 	iov := iovecPool.Get().(*iovecs)
 	defer iovecPool.Put(iov)
 	skip := 0 // bytes of bufs[0] that are written already
@@ -39,7 +50,7 @@ func pwritev(fd uintptr, off int64, bufs [][]byte) error {
 		if n == 0 {
 			return nil
 		}
-		wrote, _, errno := unix.Syscall6(unix.SYS_PWRITEV, fd, uintptr(unsafe.Pointer(iov)), uintptr(n), uintptr(off), uintptr(uint64(off)>>32), 0)
+		wrote, errno := write(fd, iov, n, off)
 		runtime.KeepAlive(bufs)
 		clear(iov[:n]) // the pool must not keep the buffers alive
 		switch {
@@ -51,7 +62,7 @@ func pwritev(fd uintptr, off int64, bufs [][]byte) error {
 			return io.ErrShortWrite
 		}
 		off += int64(wrote)
-		bufs, skip = advance(bufs, skip, int(wrote))
+		bufs, skip = advance(bufs, skip, wrote)
 	}
 }
 
