@@ -1,0 +1,47 @@
+package app
+
+import (
+	"strconv"
+	"strings"
+
+	"godwit/internal/coord/group"
+	"godwit/internal/gateway/kafka"
+	"godwit/internal/settings"
+	"godwit/internal/topicconf"
+)
+
+// brokerConfigs shows the settings to Kafka's admin clients, by the names that Kafka has for them. Godwit's own are
+// listed under `godwit.` and the name of the setting.
+func brokerConfigs(s *settings.Settings) []kafka.ConfigEntry {
+	g := group.DefaultOptions()
+	var out []kafka.ConfigEntry
+	add := func(name string, t topicconf.Type, value, def, doc string) {
+		out = append(out, kafka.ConfigEntry{Name: name, Type: t, Value: value, Default: def, Doc: doc, Set: value != def})
+	}
+	num := func(n int64) string { return strconv.FormatInt(n, 10) }
+	add("auto.create.topics.enable", topicconf.Boolean, strconv.FormatBool(s.AutoCreateTopics), "true", "Whether a topic is made when a client asks for one that does not exist.")
+	add("broker.id", topicconf.Int, "1", "1", "This broker's ID.")
+	add("default.replication.factor", topicconf.Int, "1", "1", "Replicas of a topic whose creator does not say.")
+	add("group.initial.rebalance.delay.ms", topicconf.Int, num(g.InitialDelay), num(g.InitialDelay), "How long a new group waits for more members.")
+	add("group.max.session.timeout.ms", topicconf.Int, num(g.MaxSession), num(g.MaxSession), "Longest session time-out of a group member.")
+	add("group.min.session.timeout.ms", topicconf.Int, num(g.MinSession), num(g.MinSession), "Shortest session time-out of a group member.")
+	add("listeners", topicconf.String, "PLAINTEXT://"+s.Kafka, "PLAINTEXT://127.0.0.1:9092", "Where Kafka clients connect.")
+	add("log.dirs", topicconf.String, s.Data, "./data", "The data directory.")
+	add("max.connections", topicconf.Int, strconv.Itoa(s.MaxConnections), "20000", "Connections at a time.")
+	add("num.partitions", topicconf.Int, strconv.Itoa(s.NumPartitions), "1", "Partitions of a topic whose creator does not say.")
+	add("offsets.retention.minutes", topicconf.Int, num(g.Retention/60_000), num(g.Retention/60_000), "How long the offsets of an empty group are kept.")
+	add("socket.request.max.bytes", topicconf.Int, num(int64(s.MaxRequestBytes)), "104857600", "Size of one request.")
+	add("godwit.durability", topicconf.String, s.Durability, "sync", "When a write is acknowledged: `sync`, when it is on disk; `os`, when the operating system has it.")
+	add("godwit.wal-file-size", topicconf.Long, num(int64(s.WALFileSize)), num(256<<20), "Size of one file of the log, bytes.")
+	for _, d := range topicconf.Defs() {
+		if len(d.Synonyms) == 0 || strings.HasPrefix(d.Synonyms[0], "compression.gzip") {
+			continue
+		}
+		v, set := s.TopicDefaults[d.Name]
+		if !set {
+			v = d.Default
+		}
+		add(d.Synonyms[0], d.Type, v, d.Default, d.Doc)
+	}
+	return out
+}
