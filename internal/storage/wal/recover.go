@@ -27,6 +27,15 @@ type Replayed struct {
 // with an error that names file and position. Above it the log ends at the first damaged frame. What lies above
 // the synced position is written again and synced, since so far it may be in the page cache only.
 func Replay(store *segment.Store, from base.Position, apply func(at Placement, fr *segment.Frame) error) (*Replayed, error) {
+	return replay(store, from, true, apply)
+}
+
+// Inspect is Replay without writing anything: what it finds above the synced position may not be on disk.
+func Inspect(store *segment.Store, from base.Position, apply func(at Placement, fr *segment.Frame) error) (*Replayed, error) {
+	return replay(store, from, false, apply)
+}
+
+func replay(store *segment.Store, from base.Position, rewrite bool, apply func(at Placement, fr *segment.Frame) error) (*Replayed, error) {
 	out := &Replayed{}
 	var files []*segment.File
 	for _, f := range store.Files() {
@@ -45,7 +54,7 @@ func Replay(store *segment.Store, from base.Position, apply func(at Placement, f
 		if end == 0 && i+1 < len(files) && files[i+1].PrevFile == f.Number {
 			end = files[i+1].PrevEnd
 		}
-		if err := replayFile(f, end, out, apply); err != nil {
+		if err := replayFile(f, end, rewrite, out, apply); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +63,7 @@ func Replay(store *segment.Store, from base.Position, apply func(at Placement, f
 
 // replayFile passes the frames of one file. end = 0 means that the file is the last and its end
 // is to be found.
-func replayFile(f *segment.File, end uint32, out *Replayed, apply func(Placement, *segment.Frame) error) error {
+func replayFile(f *segment.File, end uint32, rewrite bool, out *Replayed, apply func(Placement, *segment.Frame) error) error {
 	sc, err := NewScanner(f, end)
 	if err != nil {
 		return err
@@ -82,11 +91,11 @@ func replayFile(f *segment.File, end uint32, out *Replayed, apply func(Placement
 		}
 		return nil
 	}
-	return finishTail(f, sc, synced, out)
+	return finishTail(f, sc, synced, rewrite, out)
 }
 
 // finishTail checks where the last file ends and makes what stays durable.
-func finishTail(f *segment.File, sc *Scanner, synced base.Position, out *Replayed) error {
+func finishTail(f *segment.File, sc *Scanner, synced base.Position, rewrite bool, out *Replayed) error {
 	later, rest, err := sc.Beyond()
 	if err != nil {
 		return err
@@ -94,6 +103,9 @@ func finishTail(f *segment.File, sc *Scanner, synced base.Position, out *Replaye
 	out.Cut = rest
 	if known := max(synced, later); out.End < known {
 		return base.Errorf(base.CodeCorruption, "%s: damaged frame at %d, below position %v that was on disk: restore the file, or run `godwit fsck`", f.Path, sc.At(), known)
+	}
+	if !rewrite {
+		return nil
 	}
 	var start uint32 = segment.DataStart
 	if synced.File() == f.Number {
