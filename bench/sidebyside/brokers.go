@@ -72,6 +72,9 @@ func godwitKind(name, label, durability string) kind {
 			r := strings.NewReplacer("{data}", filepath.Join(dir, "data"), "{durability}", durability,
 				"{listen}", address(ports[0]), "{http}", address(ports[1]))
 			args := strings.Fields(h.opt.godwitArgs)
+			if h.opt.profile != "" {
+				args = append(args, "--pprof")
+			}
 			for i := range args {
 				args[i] = r.Replace(args[i])
 			}
@@ -81,12 +84,12 @@ func godwitKind(name, label, durability string) kind {
 }
 
 // sinkKind is this program as a broker that stores nothing.
-func sinkKind() kind {
+func sinkKind(partitions int32) kind {
 	return kind{
 		name: sinkName, label: "nothing stored (the load tool's ceiling)", marker: "ready",
 		prepare: func(context.Context, *harness, string, [2]int) error { return nil },
 		command: func(h *harness, _ string, ports [2]int) *exec.Cmd {
-			return exec.Command(h.self, "sink", "--listen", address(ports[0]))
+			return exec.Command(h.self, "sink", "--listen", address(ports[0]), "--partitions", strconv.Itoa(int(partitions)))
 		},
 	}
 }

@@ -116,6 +116,11 @@ func (h *harness) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if h.wants("many") {
+		if err := h.failed(ctx, "many", sinkName, h.measureManySink(ctx)); err != nil {
+			return err
+		}
+	}
 	for _, p := range []struct {
 		phase string
 		run   func(context.Context, kind) error
@@ -171,7 +176,7 @@ func (h *harness) runRounds(ctx context.Context) error {
 	var order []string
 	defer h.discardLive()
 	if h.wants("produce") || h.wants("read") {
-		for _, k := range append(h.kinds(), sinkKind()) {
+		for _, k := range append(h.kinds(), sinkKind(partitions)) {
 			if err := h.failed(ctx, "warm-up", k.name, h.warmUp(ctx, k)); err != nil {
 				return err
 			}

@@ -25,8 +25,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "sink" {
 		fs := flag.NewFlagSet("sink", flag.ExitOnError)
 		listen := fs.String("listen", "127.0.0.1:0", "address to listen on")
+		n := fs.Int("partitions", partitions, "partitions of every topic")
 		_ = fs.Parse(os.Args[2:]) // exits on an error
-		fmt.Fprintln(os.Stderr, serveSink(*listen, os.Stdout))
+		fmt.Fprintln(os.Stderr, serveSink(*listen, int32(*n), os.Stdout))
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -38,7 +39,7 @@ func main() {
 }
 
 // godwitServe is how Godwit is started; words in braces are filled in.
-const godwitServe = "serve --data {data} --listen {listen} --http {http} --durability {durability}"
+const godwitServe = "serve --data {data} --kafka {listen} --http {http} --durability {durability}"
 
 type flags struct {
 	*flag.FlagSet
@@ -162,7 +163,7 @@ func newHarness(f flags) (*harness, error) {
 
 // deliver writes what was found, also after a run that ended early.
 func (h *harness) deliver(f flags, runErr error) error {
-	labels := map[string]string{sinkName: sinkKind().label, "disk": "fdatasync"}
+	labels := map[string]string{sinkName: sinkKind(partitions).label, "disk": "fdatasync"}
 	for _, k := range kinds() {
 		labels[k.name] = k.label
 	}

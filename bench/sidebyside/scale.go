@@ -200,6 +200,28 @@ func (h *harness) measureMany(ctx context.Context, k kind) error {
 	return nil
 }
 
+// measureManySink measures what the producer itself reaches at few and at many partitions.
+func (h *harness) measureManySink(ctx context.Context) error {
+	for _, n := range []int32{partitions, h.plan.many} {
+		r, err := h.launch(ctx, sinkKind(n))
+		if err != nil {
+			return err
+		}
+		for range h.plan.rounds {
+			for _, s := range spreadings() {
+				err = errors.Join(err, h.measure(ctx, "many", manyCase(s, n), r, func(ctx context.Context) (outcome, error) {
+					return franzProduce(ctx, r.addr, "many", s.partitioner(), h.plan.franzFor)
+				}))
+			}
+		}
+		r.discard()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // manyWarmUp lets the broker compile or cache what it will.
 func (h *harness) manyWarmUp(ctx context.Context, r *running) error {
 	const topic = "many-warm-up"

@@ -16,7 +16,7 @@ import (
 )
 
 // A sink answers producers as a broker of one node would and stores nothing: what a load tool reaches
-// against it is the tool's own ceiling on this machine. Every topic exists, with 12 partitions.
+// against it is the tool's own ceiling on this machine. Every topic exists.
 
 // sinkVersions are the requests a sink serves, with the highest version of each.
 var sinkVersions = map[int16]int16{
@@ -26,18 +26,17 @@ var sinkVersions = map[int16]int16{
 	int16(kmsg.InitProducerID): 4,
 }
 
-const sinkPartitions = 12
-
 type sink struct {
-	host string
-	port int32
+	host       string
+	port       int32
+	partitions int32 // of every topic
 
 	mu      sync.Mutex
 	offsets map[string]int64
 }
 
 // serveSink listens on addr and serves until the listener fails.
-func serveSink(addr string, ready io.Writer) error {
+func serveSink(addr string, partitions int32, ready io.Writer) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -50,7 +49,7 @@ func serveSink(addr string, ready io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s := &sink{host: host, port: int32(n), offsets: map[string]int64{}}
+	s := &sink{host: host, port: int32(n), partitions: partitions, offsets: map[string]int64{}}
 	fmt.Fprintf(ready, "ready %s\n", l.Addr())
 	for {
 		c, err := l.Accept()
@@ -167,7 +166,7 @@ func (s *sink) metadata(r *kmsg.MetadataRequest) kmsg.Response {
 		rt := kmsg.NewMetadataResponseTopic()
 		rt.Topic = t.Topic
 		copy(rt.TopicID[:], *t.Topic)
-		for p := range int32(sinkPartitions) {
+		for p := range s.partitions {
 			rp := kmsg.NewMetadataResponseTopicPartition()
 			rp.Partition, rp.Leader, rp.LeaderEpoch = p, 1, 1
 			rp.Replicas, rp.ISR = []int32{1}, []int32{1}

@@ -15,7 +15,7 @@ import (
 // TestSinkAnswersAProducer sends through a real client and has the sink count by batch headers.
 func TestSinkAnswersAProducer(t *testing.T) {
 	pr, pw := io.Pipe()
-	go func() { pw.CloseWithError(serveSink("127.0.0.1:0", pw)) }()
+	go func() { pw.CloseWithError(serveSink("127.0.0.1:0", 12, pw)) }()
 	line := make([]byte, 64)
 	n, err := pr.Read(line)
 	if err != nil {

@@ -171,12 +171,27 @@ func scaleTargets(r *recorder) []target {
 			out = append(out, t)
 		}
 	}
-	cases := r.cases("many")
-	for i := 0; i+1 < len(cases); i += 2 {
-		few, many := r.get("many", cases[i], godwitName, mThroughput), r.get("many", cases[i+1], godwitName, mThroughput)
-		if t, ok := atLeast("throughput, "+cases[i+1]+" / 12", ratio(many, few), 0.7, "x"); ok {
-			out = append(out, t)
+	return append(out, manyTargets(r)...)
+}
+
+// manyTargets compare, for each way of choosing partitions, many with 12.
+func manyTargets(r *recorder) []target {
+	var out []target
+	rate := func(kase, broker string) summary { return r.get("many", kase, broker, mThroughput) }
+	for _, many := range r.cases("many") {
+		way, _, _ := strings.Cut(many, ", ")
+		few := way + ", 12 partitions"
+		if many == few {
+			continue
 		}
+		t, ok := atLeast("throughput, "+many+" / 12", ratio(rate(many, godwitName), rate(few, godwitName)), 0.7, "x")
+		if !ok {
+			continue
+		}
+		if own := ratio(rate(many, sinkName), rate(few, sinkName)); !t.Met && own.ok() {
+			t.Limit = fmt.Sprintf("the producer's own ceiling falls to %s", number(own.Median))
+		}
+		out = append(out, t)
 	}
 	return out
 }
