@@ -11,9 +11,8 @@ import (
 // Expire forgets what idleness ends: offsets of groups that have been empty for long, and producers that stopped
 // writing.
 func (e *Engine) Expire(ctx context.Context) error {
-	view := e.View()
 	name := func(id base.StreamID) (string, bool) {
-		if s, ok := view.StreamByID(id); ok {
+		if s, ok := e.View().StreamByID(id); ok {
 			return s.Name, true
 		}
 		return "", false

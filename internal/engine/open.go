@@ -232,8 +232,8 @@ func (e *Engine) reconcile(machines []*shard.Machine) error {
 		}
 	}
 	for id, l := range live {
-		if have := e.store.End(id); l.Start() < l.End() && have != l.End() {
-			return base.Errorf(base.CodeCorruption, "log %d ends at offset %d, its data at %d: a data file is missing; restore it, or run `godwit fsck`", id, l.End(), have)
+		if missing, ok := e.store.Covers(id, l.Start(), l.End()); !ok {
+			return base.Errorf(base.CodeCorruption, "log %d holds offsets %d to %d, and there is no data at %d: a data file is missing; restore it", id, l.Start(), l.End()-1, missing)
 		}
 	}
 	return nil

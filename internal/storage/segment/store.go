@@ -224,16 +224,23 @@ func (s *Store) add(f *File, log base.LogID, e Extent) {
 	f.logsMu.Unlock()
 }
 
-// End is the last indexed offset of a log plus one; 0 if nothing is indexed.
-func (s *Store) End(log base.LogID) int64 {
+// Covers reports whether the pieces of a log cover all offsets from start up to end and none beyond; missing is
+// the first that they do not.
+func (s *Store) Covers(log base.LogID, start, end int64) (missing int64, ok bool) {
 	st := s.stripe(log)
 	st.mu.RLock()
 	defer st.mu.RUnlock()
-	li := st.logs[log]
-	if li == nil || len(li.pieces) == 0 {
-		return 0
+	next := start
+	if li := st.logs[log]; li != nil {
+		for i := range li.pieces {
+			p := &li.pieces[i]
+			if p.base > next || (i > 0 && p.base != next) {
+				return next, false
+			}
+			next = max(next, p.last+1)
+		}
 	}
-	return li.pieces[len(li.pieces)-1].last + 1
+	return next, next == end
 }
 
 // Size is the number of batch bytes kept for a log.
