@@ -60,17 +60,12 @@ type epochEnd struct {
 
 // news reports whether the client has to learn of the result, given what it was told before.
 func (r *partResult) news(before told) bool {
-	return r.code != 0 || r.diverged || r.len > 0 || before != told{r.hw, r.start}
+	return r.code != 0 || r.diverged || r.len > 0 || before != r.told()
 }
 
-// told is what the client knows once it has the result. An error is forgotten, so that the partition
-// is told again when it is over.
-func (r *partResult) told() told {
-	if r.code != 0 {
-		return told{-1, -1}
-	}
-	return told{r.hw, r.start}
-}
+// told is what the client knows once it has the result. After an error that is nothing, so that the
+// partition is told again when the error is over.
+func (r *partResult) told() told { return told{r.hw, r.start} }
 
 func (r *partResult) release() {
 	if r.records != nil {
