@@ -15,16 +15,15 @@ free_port() {
 }
 
 # start_broker sets BROKER. If it is set already, that broker is the one to test; otherwise Godwit is built and started on
-# free ports, with its data in a fresh directory.
+# free ports, with its data in a fresh directory and every limit as it is by default.
 start_broker() {
 	[ -z "${BROKER:-}" ] || return 0
-	local binary=${GODWIT:-$built/godwit} http
+	local binary=${GODWIT:-$built/godwit}
 	mkdir -p "$built"
 	[ -n "${GODWIT:-}" ] || (cd "$root" && CGO_ENABLED=0 go build -o "$built/godwit" ./cmd/godwit)
 	godwit_dir=$(mktemp -d "${TMPDIR:-/tmp}/godwit-interop.XXXXXX")
 	BROKER=127.0.0.1:$(free_port)
-	http=127.0.0.1:$(free_port)
-	"$binary" serve --data "$godwit_dir/data" --listen "$BROKER" --http "$http" >"$built/godwit.log" 2>&1 &
+	"$binary" serve --data "$godwit_dir/data" --kafka "$BROKER" --http 127.0.0.1:0 >"$built/godwit.log" 2>&1 &
 	godwit_pid=$!
 	trap stop_broker EXIT
 	trap 'exit 130' INT TERM
