@@ -2,54 +2,54 @@ package recordbatch
 
 import (
 	"encoding/binary"
+	"math"
 
 	"godwit/internal/base"
 	"godwit/internal/compress"
 )
 
-// Builder makes a batch record by record. It is begun with the header that the batch is to have; counts, size and
-// checksum are worked out.
+// Builder makes a batch record by record: to rewrite one without some of its records, or anew. It is begun with the
+// header that the batch is to have; counts, size, timestamps and checksum are worked out. It may be used for one batch
+// after the other, and is for one goroutine.
 type Builder struct {
-	info    Info
-	base    int64 // what timestamp deltas are relative to
-	stamped bool
-	body    []byte
-	n       int32
-	last    int32
-	max     int64
-	level   int
-	horizon bool
+	info    Info   // Records and LastOffsetDelta grow with Add
+	level   int    // of compression
+	body    []byte // records so far
+	max     int64  // largest timestamp
+	stamped bool   // info.BaseTimestamp is what timestamp deltas are relative to
 }
 
-// Begin starts a batch with the offsets, producer and attributes of info; the codec comes apart. The first
-// record sets the base timestamp.
+// Begin starts a batch with the offsets, producer and attributes of info; the codec comes apart. The first record
+// sets the base timestamp, unless info has a delete horizon. The last offset delta is at least that of info,
+// so that a batch keeps its offsets and sequences when records at its end go.
 func (b *Builder) Begin(info Info, c compress.Codec, level int) {
-	*b = Builder{info: info, body: b.body[:0], max: -1, level: level, last: info.LastOffsetDelta}
-	b.info.Attributes = info.Attributes&^(attrCodec|attrDeleteHorizon) | int16(c)
-	if h, ok := info.DeleteHorizon(); ok {
-		b.SetDeleteHorizon(h)
-	}
+	*b = Builder{info: info, body: b.body[:0], max: -1, level: level}
+	b.info.Records = 0
+	b.info.Attributes = info.Attributes&^attrCodec | int16(c)
+	_, b.stamped = info.DeleteHorizon()
 }
 
-// SetDeleteHorizon notes in the batch from when on its tombstones may go (KIP-534). It must be called before Add.
+// SetDeleteHorizon notes in the batch from when on its tombstones may go, in Unix ms (KIP-534). It must be called before
+// the first Add.
 func (b *Builder) SetDeleteHorizon(ms int64) {
-	b.base, b.stamped, b.horizon = ms, true, true
+	b.info.BaseTimestamp, b.stamped = ms, true
 	b.info.Attributes |= attrDeleteHorizon
 }
 
-// Add appends a record. Its offset delta is kept, gaps and all.
+// Add appends a record. Its offset delta is kept, gaps and all; its Offset is not looked at.
 func (b *Builder) Add(r *Record) {
 	if !b.stamped {
-		b.base, b.stamped = r.Timestamp, true
+		b.info.BaseTimestamp, b.stamped = r.Timestamp, true
 	}
 	b.max = max(b.max, r.Timestamp)
-	b.n++
-	b.last = max(b.last, r.OffsetDelta)
-	size := 1 + varintLen(r.Timestamp-b.base) + varintLen(int64(r.OffsetDelta)) +
+	b.info.Records++
+	b.info.LastOffsetDelta = max(b.info.LastOffsetDelta, r.OffsetDelta)
+	delta := r.Timestamp - b.info.BaseTimestamp // wraps, and wraps back in the reader
+	size := 1 + varintLen(delta) + varintLen(int64(r.OffsetDelta)) +
 		fieldLen(r.Key) + fieldLen(r.Value) + varintLen(int64(r.Headers)) + len(r.RawHeaders)
 	b.body = binary.AppendVarint(b.body, int64(size))
 	b.body = append(b.body, byte(r.Attributes))
-	b.body = binary.AppendVarint(b.body, r.Timestamp-b.base)
+	b.body = binary.AppendVarint(b.body, delta)
 	b.body = binary.AppendVarint(b.body, int64(r.OffsetDelta))
 	b.body = appendField(b.body, r.Key)
 	b.body = appendField(b.body, r.Value)
@@ -57,19 +57,10 @@ func (b *Builder) Add(r *Record) {
 	b.body = append(b.body, r.RawHeaders...)
 }
 
-// AppendHeader encodes one header of a record behind dst; a nil value is null.
+// AppendHeader encodes one header of a record behind dst; a nil value is null. Record.Headers counts them.
 func AppendHeader(dst []byte, name string, value []byte) []byte {
-	return appendField(appendField(dst, []byte(name)), value)
-}
-
-func varintLen(v int64) int {
-	u := uint64(v<<1) ^ uint64(v>>63)
-	n := 1
-	for u >= 0x80 {
-		u >>= 7
-		n++
-	}
-	return n
+	dst = append(binary.AppendVarint(dst, int64(len(name))), name...)
+	return appendField(dst, value)
 }
 
 func fieldLen(b []byte) int {
@@ -87,53 +78,35 @@ func appendField(dst, b []byte) []byte {
 }
 
 // Len is the number of records added.
-func (b *Builder) Len() int { return int(b.n) }
+func (b *Builder) Len() int { return int(b.info.Records) }
 
-// AppendTo encodes the batch behind dst. Without a record it is an empty batch that keeps the offsets and sequences of
-// the header, as a cleaner leaves for a producer's last batch.
+// AppendTo encodes the batch behind dst. Without a record it is an empty batch that keeps the offsets, sequences and
+// max timestamp of the header, as Kafka's cleaner leaves for a producer's last batch: uncompressed and
+// without base timestamp or delete horizon. It fails if the level is none of the codec's, or the batch does not fit into
+// 31 bits of length; dst then comes back as it was.
 func (b *Builder) AppendTo(dst []byte) ([]byte, error) {
-	at := len(dst)
+	info, at := b.info, len(dst)
 	dst = append(dst, make([]byte, HeaderSize)...)
-	c := b.info.Codec()
-	var err error
-	switch {
-	case c == compress.None || b.n == 0:
+	switch c := info.Codec(); {
+	case info.Records == 0:
+		info.BaseTimestamp = -1
+		info.Attributes &^= attrCodec | attrDeleteHorizon
+	case c == compress.None:
 		dst = append(dst, b.body...)
-		if b.n == 0 {
-			b.info.Attributes &^= attrCodec
-		}
 	default:
+		var err error
 		if dst, err = compress.Compress(dst, b.body, c, b.level); err != nil {
 			return dst[:at], base.Errorf(base.CodeUnknown, "compressing a batch (%v): %v", c, err)
 		}
 	}
-	b.header(dst[at:])
+	info.Size = len(dst) - at
+	if info.Size > math.MaxInt32 {
+		return dst[:at], base.Errorf(base.CodeMessageTooLarge, "the batch has %d bytes; its length field holds %d", info.Size, math.MaxInt32)
+	}
+	if info.Records > 0 && !info.IsLogAppendTime() {
+		info.MaxTimestamp = b.max
+	}
+	info.put(dst[at:])
+	sumUp(dst[at:])
 	return dst, nil
-}
-
-// header fills in the header of a batch whose records stand behind it.
-func (b *Builder) header(h []byte) {
-	base, top := b.base, b.max
-	if b.n == 0 {
-		top = b.info.MaxTimestamp
-		if !b.horizon {
-			base = b.info.BaseTimestamp
-		}
-	}
-	if b.info.IsLogAppendTime() {
-		top = b.info.MaxTimestamp
-	}
-	SetBaseOffset(h, b.info.BaseOffset)
-	binary.BigEndian.PutUint32(h[offLength:], uint32(len(h)-lengthOverhead))
-	SetLeaderEpoch(h, b.info.LeaderEpoch)
-	h[offMagic] = 2
-	binary.BigEndian.PutUint16(h[offAttributes:], uint16(b.info.Attributes))
-	binary.BigEndian.PutUint32(h[offLastDelta:], uint32(b.last))
-	binary.BigEndian.PutUint64(h[offBaseTimestamp:], uint64(base))
-	binary.BigEndian.PutUint64(h[offMaxTimestamp:], uint64(top))
-	binary.BigEndian.PutUint64(h[offProducerID:], uint64(b.info.ProducerID))
-	binary.BigEndian.PutUint16(h[offProducerEpoch:], uint16(b.info.ProducerEpoch))
-	binary.BigEndian.PutUint32(h[offBaseSequence:], uint32(b.info.BaseSequence))
-	binary.BigEndian.PutUint32(h[offRecords:], uint32(b.n))
-	sumUp(h)
 }

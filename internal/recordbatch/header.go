@@ -1,8 +1,3 @@
-// Package recordbatch reads, checks and builds record batches of Kafka's format v2 (KIP-98): the form in which
-// records are received, stored and served.
-//
-// Everything here works on the bytes: a header is read by direct loads, and the records of a batch are walked over
-// without allocating for each.
 package recordbatch
 
 import (
@@ -16,10 +11,10 @@ import (
 // HeaderSize is the size of a batch without its records, in bytes.
 const HeaderSize = 61
 
-// Offsets of the header's fields; all are big-endian.
+// Offsets of the header's fields.
 const (
 	offBaseOffset    = 0
-	offLength        = 8 // of what follows it
+	offLength        = 8
 	offLeaderEpoch   = 12
 	offMagic         = 16
 	offCRC           = 17
@@ -32,8 +27,11 @@ const (
 	offBaseSequence  = 53
 	offRecords       = 57
 
-	lengthOverhead = 12 // base offset and the length itself
+	lengthOverhead = 12 // what the length does not count: the base offset and itself
 )
+
+// magic is the only format there is here.
+const magic = 2
 
 // Attribute bits.
 const (
@@ -53,10 +51,10 @@ type Info struct {
 	LeaderEpoch     int32
 	Attributes      int16
 	BaseTimestamp   int64 // Unix ms
-	MaxTimestamp    int64 // Unix ms
+	MaxTimestamp    int64 // Unix ms, -1: none
 	ProducerID      int64 // -1: none
 	ProducerEpoch   int16
-	BaseSequence    int32
+	BaseSequence    int32 // -1: none
 	CRC             uint32
 }
 
@@ -88,52 +86,78 @@ func (i *Info) DeleteHorizon() (int64, bool) {
 	return i.BaseTimestamp, i.Attributes&attrDeleteHorizon != 0
 }
 
-// ParseHeader reads the header at the beginning of b, and checks what can be checked without the records: magic, a length
-// that covers the header, counts that are not negative. The batch itself may be longer than b.
+// ParseHeader reads the header at the beginning of b, and checks what can be checked without the records: magic, a
+// length that covers the header, counts that are not negative. The batch itself may be longer than b: who needs all
+// of it compares Info.Size. The checksum is not looked at.
 func ParseHeader(b []byte) (Info, error) {
 	if len(b) < HeaderSize {
-		return Info{}, base.Errorf(base.CodeCorruptMessage, "batch of %d bytes is shorter than its header of %d", len(b), HeaderSize)
+		return Info{}, shortHeader(b)
 	}
-	if m := b[offMagic]; m != 2 {
-		if m < 2 {
-			return Info{}, base.Errorf(base.CodeUnsupportedFormat, "message format v%d is not supported; only v2 is", m)
-		}
-		return Info{}, base.Errorf(base.CodeCorruptMessage, "unknown magic %d", m)
-	}
+	h := (*[HeaderSize]byte)(b)
 	i := Info{
-		Size:            int(int32(binary.BigEndian.Uint32(b[offLength:]))) + lengthOverhead,
-		Records:         int32(binary.BigEndian.Uint32(b[offRecords:])),
-		LastOffsetDelta: int32(binary.BigEndian.Uint32(b[offLastDelta:])),
-		BaseOffset:      int64(binary.BigEndian.Uint64(b[offBaseOffset:])),
-		LeaderEpoch:     int32(binary.BigEndian.Uint32(b[offLeaderEpoch:])),
-		Attributes:      int16(binary.BigEndian.Uint16(b[offAttributes:])),
-		BaseTimestamp:   int64(binary.BigEndian.Uint64(b[offBaseTimestamp:])),
-		MaxTimestamp:    int64(binary.BigEndian.Uint64(b[offMaxTimestamp:])),
-		ProducerID:      int64(binary.BigEndian.Uint64(b[offProducerID:])),
-		ProducerEpoch:   int16(binary.BigEndian.Uint16(b[offProducerEpoch:])),
-		BaseSequence:    int32(binary.BigEndian.Uint32(b[offBaseSequence:])),
-		CRC:             binary.BigEndian.Uint32(b[offCRC:]),
+		Size:            int(int32(binary.BigEndian.Uint32(h[offLength:]))) + lengthOverhead,
+		Records:         int32(binary.BigEndian.Uint32(h[offRecords:])),
+		LastOffsetDelta: int32(binary.BigEndian.Uint32(h[offLastDelta:])),
+		BaseOffset:      int64(binary.BigEndian.Uint64(h[offBaseOffset:])),
+		LeaderEpoch:     int32(binary.BigEndian.Uint32(h[offLeaderEpoch:])),
+		Attributes:      int16(binary.BigEndian.Uint16(h[offAttributes:])),
+		BaseTimestamp:   int64(binary.BigEndian.Uint64(h[offBaseTimestamp:])),
+		MaxTimestamp:    int64(binary.BigEndian.Uint64(h[offMaxTimestamp:])),
+		ProducerID:      int64(binary.BigEndian.Uint64(h[offProducerID:])),
+		ProducerEpoch:   int16(binary.BigEndian.Uint16(h[offProducerEpoch:])),
+		BaseSequence:    int32(binary.BigEndian.Uint32(h[offBaseSequence:])),
+		CRC:             binary.BigEndian.Uint32(h[offCRC:]),
 	}
-	switch {
-	case i.Size < HeaderSize:
-		return i, base.Errorf(base.CodeCorruptMessage, "batch length %d is shorter than its header", i.Size)
-	case i.Records < 0:
-		return i, base.Errorf(base.CodeInvalidRecord, "record count %d is negative", i.Records)
-	case i.LastOffsetDelta < 0:
-		return i, base.Errorf(base.CodeInvalidRecord, "last offset delta %d is negative", i.LastOffsetDelta)
+	if h[offMagic] != magic || i.Size < HeaderSize || i.Records < 0 || i.LastOffsetDelta < 0 {
+		return Info{}, badHeader(h, &i)
 	}
 	return i, nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// VerifyCRC reports whether the checksum of a whole batch holds.
-func VerifyCRC(b []byte) bool {
-	return len(b) >= HeaderSize && crc32.Checksum(b[offAttributes:], castagnoli) == binary.BigEndian.Uint32(b[offCRC:])
+// shortHeader says why b, which is shorter than a header, is not a batch.
+func shortHeader(b []byte) error {
+	if len(b) > offMagic && b[offMagic] < magic {
+		return oldFormat(b[offMagic])
+	}
+	return base.Errorf(base.CodeCorruptMessage, "a batch of %d bytes is shorter than a header of %d", len(b), HeaderSize)
 }
 
-func sumUp(b []byte) {
-	binary.BigEndian.PutUint32(b[offCRC:], crc32.Checksum(b[offAttributes:], castagnoli))
+// badHeader says what is wrong with a header.
+func badHeader(h *[HeaderSize]byte, i *Info) error {
+	switch m := h[offMagic]; {
+	case m < magic:
+		return oldFormat(m)
+	case m > magic:
+		return base.Errorf(base.CodeCorruptMessage, "magic of the batch is %d; there is none above %d", int8(m), magic)
+	case i.Size < HeaderSize:
+		return base.Errorf(base.CodeCorruptMessage, "length %d of the batch is below the %d that its header takes", i.Size-lengthOverhead, HeaderSize-lengthOverhead)
+	case i.Records < 0:
+		return base.Errorf(base.CodeInvalidRecord, "record count %d of the batch is negative", i.Records)
+	default:
+		return base.Errorf(base.CodeInvalidRecord, "last offset delta %d of the batch is negative", i.LastOffsetDelta)
+	}
+}
+
+func oldFormat(m byte) error {
+	return base.Errorf(base.CodeUnsupportedFormat, "message format v%d (magic %d) is not supported, only v%d is: use a client of Kafka 0.11 or newer", m, m, magic)
+}
+
+// castagnoli is the polynomial of CRC32C, which processors have an instruction for.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum works out the checksum of a whole batch.
+func checksum(b []byte) uint32 { return crc32.Checksum(b[offAttributes:], castagnoli) }
+
+// VerifyCRC reports whether the checksum of b holds. b is exactly one batch.
+func VerifyCRC(b []byte) bool {
+	return len(b) >= HeaderSize && checksum(b) == binary.BigEndian.Uint32(b[offCRC:])
+}
+
+// sumUp writes the checksum of a whole batch, and returns it.
+func sumUp(b []byte) uint32 {
+	sum := checksum(b)
+	binary.BigEndian.PutUint32(b[offCRC:], sum)
+	return sum
 }
 
 // SetBaseOffset writes the base offset, which the checksum does not cover.
@@ -146,14 +170,32 @@ func SetLeaderEpoch(b []byte, epoch int32) {
 	binary.BigEndian.PutUint32(b[offLeaderEpoch:], uint32(epoch))
 }
 
-// SetMaxTimestamp writes the max timestamp of a whole batch and its checksum.
+// SetMaxTimestamp writes the max timestamp, in Unix ms, and the checksum. b is exactly one batch.
 func SetMaxTimestamp(b []byte, ms int64) {
 	binary.BigEndian.PutUint64(b[offMaxTimestamp:], uint64(ms))
 	sumUp(b)
 }
 
-// SetLogAppendTime gives all records of a whole batch the time of appending, and writes its checksum.
+// SetLogAppendTime gives all records the time of appending, in Unix ms, and writes the checksum. b is exactly
+// one batch.
 func SetLogAppendTime(b []byte, ms int64) {
 	b[offAttributes+1] |= attrLogAppendTime
 	SetMaxTimestamp(b, ms)
+}
+
+// put writes all fields to h but the checksum.
+func (i *Info) put(h []byte) {
+	_ = h[HeaderSize-1]
+	binary.BigEndian.PutUint64(h[offBaseOffset:], uint64(i.BaseOffset))
+	binary.BigEndian.PutUint32(h[offLength:], uint32(i.Size-lengthOverhead))
+	binary.BigEndian.PutUint32(h[offLeaderEpoch:], uint32(i.LeaderEpoch))
+	h[offMagic] = magic
+	binary.BigEndian.PutUint16(h[offAttributes:], uint16(i.Attributes))
+	binary.BigEndian.PutUint32(h[offLastDelta:], uint32(i.LastOffsetDelta))
+	binary.BigEndian.PutUint64(h[offBaseTimestamp:], uint64(i.BaseTimestamp))
+	binary.BigEndian.PutUint64(h[offMaxTimestamp:], uint64(i.MaxTimestamp))
+	binary.BigEndian.PutUint64(h[offProducerID:], uint64(i.ProducerID))
+	binary.BigEndian.PutUint16(h[offProducerEpoch:], uint16(i.ProducerEpoch))
+	binary.BigEndian.PutUint32(h[offBaseSequence:], uint32(i.BaseSequence))
+	binary.BigEndian.PutUint32(h[offRecords:], uint32(i.Records))
 }

@@ -1,7 +1,7 @@
 package recordbatch
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -9,71 +9,82 @@ import (
 	"godwit/internal/compress"
 )
 
-// Record is one record of a batch. Its slices alias the batch, or the reader's scratch if the batch is compressed.
-type Record struct {
-	Attributes  int8
-	Timestamp   int64 // Unix ms
-	Offset      int64
-	OffsetDelta int32
-	Key         []byte // nil: null
-	Value       []byte // nil: null, a tombstone where logs are compacted
-	Headers     int32  // number of headers
-	RawHeaders  []byte // encoded: length-prefixed name, length-prefixed value, each
-}
-
-// Reader walks over the records of one batch after the other. The zero value is ready; Close gives its scratch back.
+// Reader walks over the records of one batch after the other. The zero value is ready; Close gives its scratch
+// back, after which it may be used again. It is for one goroutine.
 type Reader struct {
 	Info   Info
-	Record Record
+	Record Record // the current record, until the next call of Next, Reset or Close
 
-	body    []byte
-	n       int32
-	scratch *[]byte
+	records []byte  // all records, decompressed
+	rest    []byte  // what of them was not read yet
+	n       int32   // records read
+	scratch *[]byte // from scratches; nil until a batch is compressed
 	err     error
 }
 
+// scratches holds buffers for decompressed records.
 var scratches = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
 
 // maxScratch is the largest buffer that goes back to the pool.
 const maxScratch = 4 << 20
 
-// Reset begins with a whole batch. Compressed records may take limit bytes at most.
+// Reset begins with the batch that b begins with. It neither checks the checksum, nor looks at what is behind the
+// batch. Compressed records may take limit bytes at most, else the error has CodeMessageTooLarge; a batch
+// that is not whole has CodeCorruptMessage, and records that cannot be decompressed have CodeInvalidRecord.
 func (r *Reader) Reset(b []byte, limit int) error {
 	info, err := ParseHeader(b)
 	if err == nil && info.Size > len(b) {
-		err = base.Errorf(base.CodeCorruptMessage, "batch of %d bytes is cut at %d", info.Size, len(b))
+		err = cut(info.Size, len(b))
 	}
 	if err != nil {
-		r.fail(err)
-		return err
+		r.Info, r.records, r.Record = Info{}, nil, Record{}
+		return r.fail(err)
 	}
-	r.Info, r.Record, r.n, r.err = info, Record{}, 0, nil
-	r.body = b[HeaderSize:info.Size]
-	if c := info.Codec(); c != compress.None {
-		return r.decompress(c, limit)
+	return r.open(&info, b[HeaderSize:info.Size], limit)
+}
+
+func cut(size, have int) error {
+	return base.Errorf(base.CodeCorruptMessage, "the batch has %d bytes by its length field; %d came", size, have)
+}
+
+// open begins with the records behind a header.
+func (r *Reader) open(info *Info, records []byte, limit int) error {
+	r.Info, r.records, r.err = *info, records, nil
+	if c := info.Codec(); c != compress.None && info.Records > 0 {
+		if err := r.decompress(c, limit); err != nil {
+			return err
+		}
 	}
+	r.rewind()
 	return nil
 }
 
+// rewind begins with the same records anew.
+func (r *Reader) rewind() { r.rest, r.n, r.Record = r.records, 0, Record{} }
+
 func (r *Reader) decompress(c compress.Codec, limit int) error {
 	if !c.Known() {
-		return r.fail(base.Errorf(base.CodeUnsupportedCodec, "unknown compression codec %d", c))
+		return r.fail(unknownCodec(c))
 	}
 	if r.scratch == nil {
 		r.scratch = scratches.Get().(*[]byte)
 	}
-	out, err := compress.Decompress((*r.scratch)[:0], r.body, c, limit)
-	if err != nil {
-		if err == compress.ErrTooLarge {
-			return r.fail(base.Errorf(base.CodeMessageTooLarge, "records take more than %d bytes when decompressed", limit))
-		}
-		return r.fail(base.Errorf(base.CodeCorruptMessage, "records cannot be decompressed (%v): %v", c, err))
+	out, err := compress.Decompress((*r.scratch)[:0], r.records, c, limit)
+	switch {
+	case errors.Is(err, compress.ErrTooLarge):
+		return r.fail(base.Errorf(base.CodeMessageTooLarge, "the records of the batch (%v, %d bytes) take more than %d bytes when decompressed", c, len(r.records), limit))
+	case err != nil:
+		return r.fail(base.Errorf(base.CodeInvalidRecord, "the records of the batch cannot be decompressed (%v): %v", c, err))
 	}
-	*r.scratch, r.body = out, out
+	*r.scratch, r.records = out, out
 	return nil
 }
 
-// Close gives the scratch back. The last record must not be used any more.
+func unknownCodec(c compress.Codec) error {
+	return base.Errorf(base.CodeUnsupportedCodec, "the batch is compressed with codec %d, which is not known", uint8(c))
+}
+
+// Close gives the scratch back, and lets go of the batch. The last record must not be used any more.
 func (r *Reader) Close() {
 	if r.scratch != nil {
 		if cap(*r.scratch) <= maxScratch {
@@ -81,108 +92,62 @@ func (r *Reader) Close() {
 		}
 		r.scratch = nil
 	}
-	r.body = nil
+	r.records, r.rest, r.Record = nil, nil, Record{}
 }
 
+// fail ends the walk with an error, and returns it.
 func (r *Reader) fail(err error) error {
-	r.err, r.body = err, nil
+	r.err, r.rest = err, nil
 	return err
 }
 
 // Err is what ended the walk; nil at the regular end.
 func (r *Reader) Err() error { return r.err }
 
-// Next goes to the next record. It returns false at the end, or at damage: see Err. Bytes behind the last
-// record are damage too.
+// Next goes to the next record. It returns false at the end, or at damage: see Err, whose code is then
+// CodeInvalidRecord. Fewer records than the header counts are damage, and so are bytes behind the last.
 func (r *Reader) Next() bool {
 	if r.err != nil {
 		return false
 	}
-	if r.n == r.Info.Records {
-		if len(r.body) > 0 {
-			r.bad("%d bytes follow the last record", len(r.body))
+	if r.n >= r.Info.Records {
+		if len(r.rest) > 0 {
+			r.damage("%d bytes follow the last of %d records", len(r.rest), r.n)
 		}
 		return false
 	}
-	size, k := binary.Varint(r.body)
-	if k <= 0 || size < 0 || size > int64(len(r.body)-k) {
-		return r.bad("record %d of %d: its length does not fit into the batch", r.n, r.Info.Records)
+	size, i := varint(r.rest, 0)
+	if i > len(r.rest) || size < 0 || size > len(r.rest)-i || !r.Record.parse(r.rest[i:i+size]) {
+		r.damageAt(size, i)
+		return false
 	}
-	b := r.body[k : k+int(size)]
-	r.body = r.body[k+int(size):]
-	if !r.parse(b) {
-		return r.bad("record %d of %d is malformed", r.n, r.Info.Records)
+	r.rest = r.rest[i+size:]
+	rec := &r.Record
+	rec.Offset = r.Info.BaseOffset + int64(rec.OffsetDelta)
+	if r.Info.IsLogAppendTime() {
+		rec.Timestamp = r.Info.MaxTimestamp
+	} else {
+		rec.Timestamp += r.Info.BaseTimestamp
 	}
 	r.n++
 	return true
 }
 
-func (r *Reader) bad(format string, args ...any) bool {
+func (r *Reader) damage(format string, args ...any) {
 	r.fail(&base.Error{Code: base.CodeInvalidRecord, Msg: fmt.Sprintf(format, args...)})
-	return false
 }
 
-// parse reads one record, which takes all of b.
-func (r *Reader) parse(b []byte) bool {
-	if len(b) < 1 {
-		return false
+// damageAt says what is wrong with the record that the rest begins with, behind whose length, size, index i is.
+func (r *Reader) damageAt(size, i int) {
+	where := fmt.Sprintf("record %d of %d", r.n, r.Info.Records)
+	switch {
+	case len(r.rest) == 0:
+		r.damage("the batch counts %d records and has %d", r.Info.Records, r.n)
+	case i > len(r.rest):
+		r.damage("%s: its length is not a number of 32 bits", where)
+	case size < 0 || size > len(r.rest)-i:
+		r.damage("%s: its length %d does not fit into the %d bytes left", where, size, len(r.rest)-i)
+	default:
+		r.damage("%s: %s", where, fault(r.rest[i:i+size]))
 	}
-	rec := &r.Record
-	rec.Attributes = int8(b[0])
-	b = b[1:]
-	ts, k := binary.Varint(b)
-	if k <= 0 {
-		return false
-	}
-	b = b[k:]
-	delta, k := binary.Varint(b)
-	if k <= 0 || delta != int64(int32(delta)) {
-		return false
-	}
-	b = b[k:]
-	rec.OffsetDelta, rec.Offset = int32(delta), r.Info.BaseOffset+delta
-	rec.Timestamp = r.Info.BaseTimestamp + ts
-	if r.Info.IsLogAppendTime() {
-		rec.Timestamp = r.Info.MaxTimestamp
-	}
-	var ok bool
-	if rec.Key, b, ok = field(b); !ok {
-		return false
-	}
-	if rec.Value, b, ok = field(b); !ok {
-		return false
-	}
-	n, k := binary.Varint(b)
-	if k <= 0 || n < 0 || n > int64(len(b)-k)/2 {
-		return false
-	}
-	rec.Headers, rec.RawHeaders = int32(n), b[k:]
-	return headersFit(b[k:], int(n))
-}
-
-// field reads a length and so many bytes; -1 is null.
-func field(b []byte) (v, rest []byte, ok bool) {
-	n, k := binary.Varint(b)
-	if k <= 0 || n < -1 || n > int64(len(b)-k) {
-		return nil, nil, false
-	}
-	if n < 0 {
-		return nil, b[k:], true
-	}
-	end := k + int(n)
-	return b[k:end:end], b[end:], true
-}
-
-// headersFit reports whether b holds n headers and nothing else. Names are not null.
-func headersFit(b []byte, n int) bool {
-	for range n {
-		name, rest, ok := field(b)
-		if !ok || name == nil {
-			return false
-		}
-		if _, b, ok = field(rest); !ok {
-			return false
-		}
-	}
-	return len(b) == 0
 }

@@ -1,0 +1,149 @@
+package compress
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// Two framings of snappy are on the wire: one raw block, as librdkafka writes it, and that of Java's
+// SnappyOutputStream, which is a head and then raw blocks, each with its length (u32, big-endian) before it.
+const (
+	xerialMagic = "\x82SNAPPY\x00"
+	xerialHead  = len(xerialMagic) + 8 // magic, version u32, lowest compatible version u32
+	xerialBlock = 32 << 10             // bytes that Java's writer puts into one block
+)
+
+var errSnappy = errors.New("snappy: damaged block")
+
+// compressSnappy writes the framing of Java's client, which every reader of Kafka's knows.
+func compressSnappy(dst, src []byte) []byte {
+	blocks := (len(src) + xerialBlock - 1) / xerialBlock
+	dst = slices.Grow(dst, xerialHead+blocks*4+s2.MaxEncodedLen(min(len(src), xerialBlock)))
+	dst = append(dst, xerialMagic...)
+	dst = append(dst, 0, 0, 0, 1, 0, 0, 0, 1)
+	for len(src) > 0 {
+		n := min(len(src), xerialBlock)
+		at := len(dst)
+		dst = slices.Grow(dst, 4+s2.MaxEncodedLen(n))
+		block := s2.EncodeSnappy(dst[at+4:cap(dst)], src[:n])
+		dst = dst[:at+4+len(block)]
+		binary.BigEndian.PutUint32(dst[at:], uint32(len(block)))
+		src = src[n:]
+	}
+	return dst
+}
+
+func decompressSnappy(dst, src []byte, limit int) ([]byte, error) {
+	if !isXerial(src) {
+		return snappyBlock(dst, src, limit)
+	}
+	start := len(dst)
+	if err := checkXerial(src); err != nil {
+		return dst, err
+	}
+	var err error
+	for src = src[xerialHead:]; len(src) > 0; {
+		if isXerial(src) { // Java concatenates streams
+			if err := checkXerial(src); err != nil {
+				return dst[:start], err
+			}
+			src = src[xerialHead:]
+			continue
+		}
+		if len(src) < 4 {
+			return dst[:start], io.ErrUnexpectedEOF
+		}
+		n := binary.BigEndian.Uint32(src)
+		if int64(n) > int64(len(src)-4) {
+			return dst[:start], fmt.Errorf("snappy: a block of %d bytes is cut at %d", n, len(src)-4)
+		}
+		if dst, err = snappyBlock(dst, src[4:4+n], limit-(len(dst)-start)); err != nil {
+			return dst[:start], err
+		}
+		src = src[4+n:]
+	}
+	return dst, nil
+}
+
+// isXerial tells Java's framing from a raw block.
+func isXerial(b []byte) bool {
+	return len(b) >= xerialHead && string(b[:len(xerialMagic)]) == xerialMagic
+}
+
+func checkXerial(b []byte) error {
+	if v := int32(binary.BigEndian.Uint32(b[len(xerialMagic):])); v < 1 {
+		return fmt.Errorf("snappy: framing of version %d is not supported, the lowest is 1", v)
+	}
+	return nil
+}
+
+// snappyBlock decodes one raw block.
+func snappyBlock(dst, src []byte, limit int) ([]byte, error) {
+	n, head := binary.Uvarint(src)
+	switch {
+	case head <= 0 || n > 1<<32-1:
+		return dst, errSnappy
+	case n > uint64(max(limit, 0)):
+		return dst, ErrTooLarge
+	}
+	if size, ok := snappySize(src[head:]); !ok || size != int64(n) {
+		return dst, errSnappy
+	}
+	at := len(dst)
+	dst = slices.Grow(dst, int(n))
+	if _, err := s2.Decode(dst[at:at+int(n)], src); err != nil {
+		return dst[:at], errSnappy
+	}
+	return dst[:at+int(n)], nil
+}
+
+// snappySize adds up what the elements of a block decode to, so that a few bytes cannot claim much memory.
+// It refuses copies with offset 0: s2 gives them a meaning of its own, to Java they are damage.
+func snappySize(b []byte) (n int64, ok bool) {
+	for i := 0; i < len(b); {
+		tag := b[i]
+		size := int64(tag>>2) + 1
+		switch tag & 3 {
+		case 0: // literal
+			if size > 60 {
+				extra := int(size) - 60
+				if len(b)-i <= extra {
+					return 0, false
+				}
+				size = 0
+				for k := extra; k > 0; k-- {
+					size = size<<8 | int64(b[i+k])
+				}
+				size++
+				i += extra
+			}
+			if size > int64(len(b)-i-1) {
+				return 0, false
+			}
+			i += 1 + int(size)
+		case 1: // copy with an offset of 11 bits
+			if len(b)-i < 2 || b[i+1] == 0 && tag < 0x20 {
+				return 0, false
+			}
+			size = int64(tag>>2&7) + 4
+			i += 2
+		case 2: // copy with an offset of 16 bits
+			if len(b)-i < 3 || b[i+1] == 0 && b[i+2] == 0 {
+				return 0, false
+			}
+			i += 3
+		default: // copy with an offset of 32 bits
+			if len(b)-i < 5 || b[i+1] == 0 && b[i+2] == 0 && b[i+3] == 0 && b[i+4] == 0 {
+				return 0, false
+			}
+			i += 5
+		}
+		n += size
+	}
+	return n, true
+}

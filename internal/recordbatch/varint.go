@@ -1,0 +1,62 @@
+package recordbatch
+
+import "math/bits"
+
+// The decoders here take a slice and an index, and return the index behind what they read. At damage they return one
+// beyond the slice, which they hand on when they are given it: a sequence of reads needs one check at its end.
+
+// varlong reads a zigzag varint of up to 64 bits.
+func varlong(b []byte, i int) (int64, int) {
+	if uint(i) < uint(len(b)) && b[i] < 0x80 {
+		u := uint64(b[i])
+		return int64(u>>1) ^ -int64(u&1), i + 1
+	}
+	return varlongSlow(b, i)
+}
+
+func varlongSlow(b []byte, i int) (int64, int) {
+	var u uint64
+	for shift := uint(0); shift < 70 && i < len(b); shift += 7 {
+		c := b[i]
+		i++
+		u |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			if shift == 63 && c > 1 {
+				break
+			}
+			return int64(u>>1) ^ -int64(u&1), i
+		}
+	}
+	return 0, len(b) + 1
+}
+
+// varint reads a zigzag varint of up to 32 bits.
+func varint(b []byte, i int) (int, int) {
+	if uint(i) < uint(len(b)) && b[i] < 0x80 {
+		u := uint(b[i])
+		return int(u>>1) ^ -int(u&1), i + 1
+	}
+	return varintSlow(b, i)
+}
+
+func varintSlow(b []byte, i int) (int, int) {
+	var u uint32
+	for shift := uint(0); shift < 35 && i < len(b); shift += 7 {
+		c := b[i]
+		i++
+		u |= uint32(c&0x7f) << shift
+		if c < 0x80 {
+			if shift == 28 && c > 0x0f {
+				break
+			}
+			return int(int32(u>>1) ^ -int32(u&1)), i
+		}
+	}
+	return 0, len(b) + 1
+}
+
+// varintLen is how many bytes a zigzag varint takes.
+func varintLen(v int64) int {
+	u := uint64(v<<1) ^ uint64(v>>63)
+	return (bits.Len64(u|1) + 6) / 7
+}
