@@ -4,67 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"log/slog"
-	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"godwit/internal/broker"
-	"godwit/internal/engine"
-	"godwit/internal/meta"
-	"godwit/internal/vfs"
 )
-
-// real is a server over a real broker on a real disk.
-type real struct {
-	t    testing.TB
-	e    *engine.Engine
-	b    *broker.Broker
-	s    *Server
-	addr string
-}
-
-// logTo writes the server's log to the test's.
-type logTo struct{ t testing.TB }
-
-func (l logTo) Write(b []byte) (int, error) {
-	l.t.Log(string(b))
-	return len(b), nil
-}
-
-// startReal starts a broker and serves it. change may change the options.
-func startReal(t testing.TB, change func(*Options)) *real {
-	t.Helper()
-	limits := meta.Limits{DefaultPartitions: 1, DefaultReplicas: 1, MaxReplicas: 1}
-	e, err := engine.Open(engine.Options{FS: vfs.Default, Dir: t.TempDir(), Rand: rand.New(rand.NewPCG(1, 2)), Shards: 4, FileSize: 64 << 20, Limits: limits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r := &real{t: t, e: e, b: broker.New(e, broker.Options{Node: 1, Limits: limits})}
-	o := Options{Backend: Broker(r.b), Log: slog.New(slog.NewTextHandler(logTo{t}, nil))}
-	if change != nil {
-		change(&o)
-	}
-	r.s = New(o)
-	r.addr = serve(t, r.s)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := r.s.Close(ctx); err != nil {
-			t.Errorf("closing the server: %v", err)
-		}
-		if err := e.Close(ctx); err != nil {
-			t.Errorf("closing the engine: %v", err)
-		}
-	})
-	return r
-}
 
 // serve lets a server listen on a free port.
 func serve(t testing.TB, s *Server) string {
