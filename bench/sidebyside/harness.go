@@ -23,6 +23,7 @@ type plan struct {
 	readFor     time.Duration // least length of a read run of our own readers
 	warmRecords int64         // records per batching before anything is measured
 	diskBytes   int64
+	primeBytes  int64 // written once and removed, before anything is measured
 	starts      int
 	idle        time.Duration // rest before idle memory is read
 	scaleTopics int           // of 100 partitions each
@@ -34,7 +35,7 @@ type plan struct {
 func fullPlan() plan {
 	return plan{
 		rounds: 3, runFor: 12 * time.Second, flushFor: 15 * time.Second, franzFor: 6 * time.Second, readFor: 4 * time.Second,
-		warmRecords: 1_000_000, diskBytes: 512 << 20, starts: 5, idle: 10 * time.Second,
+		warmRecords: 1_000_000, diskBytes: 512 << 20, primeBytes: 16 << 30, starts: 5, idle: 10 * time.Second,
 		scaleTopics: 1000, many: 10_000, manyFor: 10 * time.Second, needBytes: 40 << 30,
 	}
 }
@@ -99,6 +100,9 @@ func (h *harness) kinds() []kind {
 
 // run does all phases. A phase that fails for one broker is noted and the rest goes on.
 func (h *harness) run(ctx context.Context) error {
+	if err := h.failed(ctx, "prime", "disk", h.prime(ctx)); err != nil {
+		return err
+	}
 	if h.wants("start") {
 		for range h.plan.starts {
 			for _, k := range h.kinds() {
