@@ -13,12 +13,15 @@ import (
 	"godwit/internal/gateway/kafka"
 	"godwit/internal/settings"
 	"godwit/internal/storage/wal"
+	"godwit/internal/vfs"
 )
 
 // Run serves until ctx ends, then drains and returns. ready is called once all listeners listen, with their real
 // addresses by name.
 func Run(ctx context.Context, s *settings.Settings, log *slog.Logger, ready func(addrs map[string]string)) error {
-	raiseFileLimit(log)
+	if err := vfs.RaiseFileLimit(); err != nil {
+		log.Debug("open files stay limited", "error", err)
+	}
 	n, err := startNode(ctx, optionsOf(s, log), log)
 	if err != nil {
 		return err

@@ -140,6 +140,16 @@ func (b *Broker) EpochEnd(log base.LogID, epoch int32) (int32, int64) {
 	return partlog.EpochEnd(b.engine.Epochs(log), st.Start, st.HighWatermark, int32(b.engine.Term()), epoch)
 }
 
+// OffsetForTime finds the first record with a timestamp of at least ts, Unix ms; see engine.Engine.OffsetForTime.
+func (b *Broker) OffsetForTime(ctx context.Context, p meta.Partition, ts int64) (offset, at int64, epoch int32, err error) {
+	return b.engine.OffsetForTime(ctx, p.Log, ts)
+}
+
+// MaxTimestamp finds the record with the largest timestamp; see engine.Engine.MaxTimestamp.
+func (b *Broker) MaxTimestamp(ctx context.Context, p meta.Partition) (offset, at int64, epoch int32, err error) {
+	return b.engine.MaxTimestamp(ctx, p.Log)
+}
+
 // DeleteRecords raises a partition's start to before (-1: the high watermark) and returns the new start.
 func (b *Broker) DeleteRecords(ctx context.Context, s *meta.Stream, partition int32, before int64) (int64, error) {
 	return b.engine.DeleteRecords(ctx, s, partition, before)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 
 	"godwit/internal/base"
 	"godwit/internal/journal/single"
@@ -87,34 +87,33 @@ func (e *Engine) open() error {
 
 // openDir makes the directory if need be, locks it, and reads or writes its identity.
 func (e *Engine) openDir() (*Identity, error) {
-	fs, dir := e.opts.FS, e.opts.Dir
-	for _, d := range []string{dir, fs.PathJoin(dir, logDir), fs.PathJoin(dir, stateDir)} {
-		if err := vfs.MkdirAll(fs, d, 0o755); err != nil {
+	fsys, dir := e.opts.FS, e.opts.Dir
+	for _, d := range []string{dir, fsys.PathJoin(dir, logDir), fsys.PathJoin(dir, stateDir)} {
+		if err := vfs.MkdirAll(fsys, d, 0o755); err != nil {
 			return nil, fmt.Errorf("making the data directory: %w", err)
 		}
 	}
-	lock, err := vfs.LockDir(fs, fs.PathJoin(dir, lockFile))
+	lock, err := vfs.LockDir(fsys, fsys.PathJoin(dir, lockFile))
 	if err != nil {
 		return nil, err
 	}
 	e.lock = lock
-	id, err := ReadIdentity(fs, dir)
-	if errors.Is(err, os.ErrNotExist) {
+	id, err := ReadIdentity(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		id = &Identity{Format: Format, Node: 1, Replica: 1, Shards: e.opts.Shards}
 		b, _ := json.MarshalIndent(id, "", "  ")
-		err = vfs.WriteFileAtomic(fs, fs.PathJoin(dir, identityFile), append(b, '\n'))
+		err = vfs.WriteFileAtomic(fsys, fsys.PathJoin(dir, identityFile), append(b, '\n'))
 	}
 	if err != nil {
 		return nil, err
 	}
-	// The directories themselves must survive, before anything in them is relied on.
-	return id, vfs.SyncDir(fs, dir)
+	return id, nil
 }
 
 // ReadIdentity reads and checks the identity of a data directory.
-func ReadIdentity(fs vfs.FS, dir string) (*Identity, error) {
-	path := fs.PathJoin(dir, identityFile)
-	f, err := fs.Open(path)
+func ReadIdentity(fsys vfs.FS, dir string) (*Identity, error) {
+	path := fsys.PathJoin(dir, identityFile)
+	f, err := fsys.Open(path)
 	if err != nil {
 		return nil, err
 	}

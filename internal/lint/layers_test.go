@@ -18,7 +18,7 @@ var layers = map[string][]string{
 	"cmd/godwit": {"app"},
 	"app":        {everything},
 	"cli":        {"topicconf", "base", "clock", "settings"},
-	"settings":   {"base"},
+	"settings":   {"topicconf", "base"},
 
 	"gateway/kafka": {"broker", "meta", "partlog", "coord/", "topicconf", "recordbatch", "compress", "base", "invariants", "clock"},
 	"gateway/http":  {"broker", "meta", "topicconf", "base", "invariants", "clock"},
@@ -54,6 +54,7 @@ var layers = map[string][]string{
 	// Not part of the program.
 	"lint":      {},
 	"crashtest": {everything},
+	"killtest":  {},
 }
 
 // outsiders lists the modules the program is built on and the packages that may import each. A
@@ -63,14 +64,14 @@ var outsiders = map[string][]string{
 	"github.com/twmb/franz-go/pkg/kerr":       {"gateway/kafka", "cli"},
 	"github.com/twmb/franz-go/pkg/kbin":       {"gateway/kafka"},
 	"github.com/twmb/franz-go/pkg/kversion":   {"gateway/kafka", "cli"},
-	"github.com/twmb/franz-go/pkg/kgo":        {"cli", "crashtest"},
-	"github.com/twmb/franz-go/pkg/kadm":       {"cli", "crashtest"},
+	"github.com/twmb/franz-go/pkg/kgo":        {"cli", "crashtest", "killtest"},
+	"github.com/twmb/franz-go/pkg/kadm":       {"cli", "crashtest", "killtest"},
 	"github.com/klauspost/compress":           {"compress"},
 	"github.com/pierrec/lz4/v4":               {"compress"},
 	"github.com/cockroachdb/pebble/v2":        {"storage/state", "vfs"},
 	"github.com/prometheus/client_golang":     {"app", "engine", "broker", "gateway/kafka", "gateway/http"},
 	"github.com/alecthomas/kong":              {"app", "cli"},
-	"github.com/knadh/koanf":                  {"app", "settings"},
+	"go.yaml.in/yaml/v3":                      {"settings"},
 	"github.com/vbauerster/mpb/v8":            {"app", "cli"},
 	"golang.org/x/sys":                        {"vfs"},
 	"github.com/prometheus/client_model":      {"app", "gateway/http"},

@@ -15,12 +15,12 @@ type File map[string]any
 // ReadFile reads the YAML file of a broker. names are the settings there are; a key that is none of them is an
 // error that names the nearest.
 func ReadFile(r io.Reader, names []string) (File, error) {
-	var f File
-	dec := yaml.NewDecoder(r)
-	if err := dec.Decode(&f); err != nil && err != io.EOF {
+	var raw map[string]any
+	if err := yaml.NewDecoder(r).Decode(&raw); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("not a YAML map of settings: %w", err)
 	}
-	for key, v := range f {
+	f := File{}
+	for key, v := range raw {
 		if !slices.Contains(names, key) {
 			return nil, fmt.Errorf("there is no setting %q; the nearest is %q", key, nearest(key, names))
 		}

@@ -1,10 +1,9 @@
-package broker
+package engine
 
 import (
 	"context"
 
 	"godwit/internal/base"
-	"godwit/internal/meta"
 	"godwit/internal/recordbatch"
 	"godwit/internal/storage/segment"
 )
@@ -14,22 +13,22 @@ const maxRecordBytes = 256 << 20
 
 // OffsetForTime finds the first record with a timestamp of at least ts, in Unix ms: its offset, timestamp and leader epoch. The
 // offset is -1 if there is none.
-func (b *Broker) OffsetForTime(ctx context.Context, p meta.Partition, ts int64) (offset, at int64, epoch int32, err error) {
-	st, ok := b.engine.State(p.Log)
+func (e *Engine) OffsetForTime(ctx context.Context, log base.LogID, ts int64) (offset, at int64, epoch int32, err error) {
+	st, ok := e.State(log)
 	if !ok {
 		return -1, -1, -1, base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
 	}
-	return b.firstAt(ctx, p.Log, st.Start, st.HighWatermark, ts)
+	return e.firstAt(ctx, log, st.Start, st.HighWatermark, ts)
 }
 
 // firstAt searches [from, to).
-func (b *Broker) firstAt(ctx context.Context, log base.LogID, from, to, ts int64) (offset, at int64, epoch int32, err error) {
+func (e *Engine) firstAt(ctx context.Context, log base.LogID, from, to, ts int64) (offset, at int64, epoch int32, err error) {
 	offset, at, epoch = -1, -1, -1
 	rd := new(recordbatch.Reader)
 	defer rd.Close()
 	var buf []byte
-	scan := b.engine.Store().Batches(log, from, to,
-		func(e *segment.Extent) bool { return e.MaxTimestamp >= ts },
+	scan := e.store.Batches(log, from, to,
+		func(x *segment.Extent) bool { return x.MaxTimestamp >= ts },
 		func(ref segment.BatchRef) bool {
 			if ref.MaxTimestamp < ts {
 				return true
@@ -69,29 +68,29 @@ func readBatch(buf []byte, ref *segment.BatchRef) ([]byte, error) {
 
 // MaxTimestamp finds the record with the largest timestamp, the first if there are several (KIP-734). The offset is -1 for
 // an empty log.
-func (b *Broker) MaxTimestamp(ctx context.Context, p meta.Partition) (offset, at int64, epoch int32, err error) {
-	st, ok := b.engine.State(p.Log)
+func (e *Engine) MaxTimestamp(ctx context.Context, log base.LogID) (offset, at int64, epoch int32, err error) {
+	st, ok := e.State(log)
 	if !ok {
 		return -1, -1, -1, base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
 	}
-	ts, _, ok := b.engine.Store().MaxTimestamp(p.Log, st.Start)
+	ts, _, ok := e.store.MaxTimestamp(log, st.Start)
 	if !ok {
 		return -1, -1, -1, nil
 	}
 	for ts >= 0 {
-		if offset, at, epoch, err = b.firstAt(ctx, p.Log, st.Start, st.HighWatermark, ts); err != nil || offset >= 0 {
+		if offset, at, epoch, err = e.firstAt(ctx, log, st.Start, st.HighWatermark, ts); err != nil || offset >= 0 {
 			return offset, at, epoch, err
 		}
 		// The newest record of the index may be trimmed or removed: look for the next smaller one.
-		ts = b.largestBelow(p.Log, st, ts)
+		ts = e.largestBelow(log, st, ts)
 	}
 	return -1, -1, -1, nil
 }
 
 // largestBelow is the largest batch timestamp below ts; -1 if there is none.
-func (b *Broker) largestBelow(log base.LogID, st LogState, ts int64) int64 {
+func (e *Engine) largestBelow(log base.LogID, st LogState, ts int64) int64 {
 	out := int64(-1)
-	b.engine.Store().Batches(log, st.Start, st.HighWatermark, nil, func(ref segment.BatchRef) bool {
+	e.store.Batches(log, st.Start, st.HighWatermark, nil, func(ref segment.BatchRef) bool {
 		if ref.MaxTimestamp < ts {
 			out = max(out, ref.MaxTimestamp)
 		}
