@@ -37,12 +37,22 @@ func (b *brokerFlags) admin(ctx context.Context, fn func(ctx context.Context, ad
 		return err
 	}
 	defer cl.Close()
+	if err := b.ping(ctx, cl); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
+	defer cancel()
+	return fn(ctx, kadm.NewClient(cl))
+}
+
+// ping finds out whether there is a broker.
+func (b *brokerFlags) ping(ctx context.Context, cl *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
 	if err := cl.Ping(ctx); err != nil {
 		return fmt.Errorf("no broker answers at %s: %w", b.Broker, err)
 	}
-	return fn(ctx, kadm.NewClient(cl))
+	return nil
 }
 
 // explain says what to do about errors that are known.

@@ -37,6 +37,10 @@ func (produceCmd) Help() string {
 Each record is acknowledged by the broker before the command ends with code 0.`
 }
 
+// deliveryTries is how often a record is sent before it counts as failed. A time-out would not do: the client counts it from the
+// record's own timestamp.
+const deliveryTries = 10
+
 // maxLine bounds one record of the input, bytes.
 const maxLine = 64 << 20
 
@@ -44,11 +48,14 @@ const maxLine = 64 << 20
 func (c *produceCmd) Run(e *env) error {
 	codec := map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}[c.Compression]
 	cl, err := c.client(kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(chosen{kgo.StickyKeyPartitioner(nil)}),
-		kgo.AllowAutoTopicCreation(), kgo.RecordDeliveryTimeout(c.Timeout), kgo.ProducerBatchMaxBytes(maxLine), kgo.MaxBufferedRecords(10_000))
+		kgo.AllowAutoTopicCreation(), kgo.RecordRetries(deliveryTries), kgo.ProducerBatchMaxBytes(maxLine), kgo.MaxBufferedRecords(10_000))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
+	if err := c.ping(e.ctx, cl); err != nil {
+		return err
+	}
 	var mu sync.Mutex
 	var failure error
 	written := 0
