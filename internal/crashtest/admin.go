@@ -7,7 +7,7 @@ import (
 	"godwit/internal/meta"
 )
 
-// createStream makes a stream with retention by size and time, small enough to matter.
+// createStream makes a stream: every other one with retention, the rest compacted by key.
 func (w *world) createStream(ctx context.Context, partitions int) error {
 	if len(w.streams) >= 4 {
 		return nil
@@ -15,8 +15,12 @@ func (w *world) createStream(ctx context.Context, partitions int) error {
 	w.next++
 	s := &stream{name: fmt.Sprintf("s%d", w.next), id: w.e.NewID()}
 	w.streams = append(w.streams, s)
+	overrides := map[string]string{"retention.ms": "600000"}
+	if s.compacted = w.next%2 == 0; s.compacted {
+		overrides = map[string]string{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
+	}
 	req := &meta.CreateStream{Namespace: "default", Name: s.name, Partitions: partitions, Replicas: 1,
-		Overrides: map[string]string{"retention.ms": "600000"}}
+		Overrides: overrides}
 	_, err := w.e.DecideMeta(ctx, func(st *meta.State, now int64) (*meta.Command, error) {
 		return st.DecideCreate(req, s.id, now, w.options().Limits)
 	})

@@ -13,8 +13,8 @@ type sent struct {
 	records int32
 	acked   bool
 	refused bool
-	base    int64 // once acknowledged
-	asked   bool  // the fate was told while the power was on
+	base    int64   // once acknowledged
+	keyed   []keyed // of a compacted log
 }
 
 // logModel is what must hold of one log.
@@ -25,6 +25,7 @@ type logModel struct {
 	watermark int64 // highest seen
 	start     int64 // highest start seen
 	trimmed   int64 // highest start that was asked for
+	compacted bool
 }
 
 // stream is one stream of the model.
@@ -35,6 +36,8 @@ type stream struct {
 	created bool // acknowledged
 	deleted bool // acknowledged
 	doomed  bool // deletion asked for
+
+	compacted bool
 }
 
 // found is one batch read back.
@@ -51,6 +54,9 @@ func (m *logModel) check(start, watermark int64, got []found) error {
 	}
 	if start < m.start || start > max(m.trimmed, m.start) {
 		return fmt.Errorf("log %d: starts at %d; %d was seen, %d asked for", m.id, start, m.start, m.trimmed)
+	}
+	if m.compacted {
+		return m.checkCompacted(start, watermark, got)
 	}
 	if err := m.checkDense(start, watermark, got); err != nil {
 		return err

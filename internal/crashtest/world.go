@@ -258,7 +258,13 @@ func (w *world) produce(a, b int) {
 		if b%5 == 0 {
 			p = w.producerOf(m)
 		}
-		s, info := w.batch(records, (b>>4)%3000, p)
+		var s *sent
+		var info recordbatch.Info
+		if m.compacted {
+			s, info = w.keyedBatch(records)
+		} else {
+			s, info = w.batch(records, (b>>4)%3000, p)
+		}
 		m.batches = append(m.batches, s)
 		all = append(all, s)
 		req.Items = append(req.Items, engine.AppendItem{Log: m.id, Shard: m.shard,
@@ -339,6 +345,9 @@ func (w *world) readAll(m *logModel) (start, watermark int64, got []found, err e
 		if err != nil {
 			return 0, 0, nil, err
 		}
+		if len(b) == 0 && m.compacted {
+			break
+		}
 		if len(b) == 0 {
 			return 0, 0, nil, fmt.Errorf("log %d: nothing to read at %d, the high watermark is %d", m.id, next, st.HighWatermark)
 		}
@@ -404,7 +413,7 @@ func (w *world) adopt(s *stream, st *meta.Stream) error {
 	}
 	if s.logs == nil {
 		for _, p := range st.Partitions {
-			s.logs = append(s.logs, &logModel{id: p.Log, shard: p.Shard})
+			s.logs = append(s.logs, &logModel{id: p.Log, shard: p.Shard, compacted: s.compacted})
 		}
 	}
 	return nil
