@@ -181,10 +181,14 @@ func (s *Server) check(a *served, key, version int16, size int32) error {
 
 // fill reads the body of a request into memory that the budgets allow.
 func (c *conn) fill(a *served, size int) (*buffer, error) {
+	all := c.s.controls
+	if a.key == kmsg.Produce {
+		all = c.s.produces
+	}
 	if err := c.budget.take(c.ctx, int64(size)); err != nil {
 		return nil, err
 	}
-	if err := c.s.budget.take(c.ctx, int64(size)); err != nil {
+	if err := all.take(c.ctx, int64(size)); err != nil {
 		c.budget.put(int64(size))
 		return nil, err
 	}
@@ -194,7 +198,7 @@ func (c *conn) fill(a *served, size int) (*buffer, error) {
 	} else {
 		buf = own(size)
 	}
-	buf.spent = [2]*budget{c.budget, c.s.budget}
+	buf.spent = [2]*budget{c.budget, all}
 	c.nc.SetReadDeadline(time.Now().Add(c.s.opts.ReadTimeout))
 	err := context.Cause(c.ctx)
 	if err == nil {

@@ -34,7 +34,7 @@ func newWire(t *testing.T, change func(*Options)) *wire {
 		if err := f.s.Close(ctx); err != nil {
 			t.Errorf("closing: %v", err)
 		}
-		if n := f.s.budget.used(); n != 0 {
+		if n := f.s.inFlight(); n != 0 {
 			t.Errorf("%d bytes are in flight after the end", n)
 		}
 	})

@@ -12,7 +12,8 @@
 //
 //  1. Responses leave a connection in the order of its requests.
 //  2. No byte of a request is allocated before its length passed the limits, and the bytes of all
-//     requests that are not yet answered stay below Options.MaxInFlightBytes.
+//     requests that are not yet answered stay below Options.MaxInFlightBytes. A
+//     part of that is kept free of produce requests, so that these do not hold up the others.
 //  3. The memory of a produce request is reused only after the journal released it and its
 //     response was written or given up.
 //  4. A request that cannot be parsed, or a handler that panics, ends its own connection and no other.

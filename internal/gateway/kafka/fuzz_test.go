@@ -71,7 +71,7 @@ func (f *fetchStand) talk(t *testing.T, b []byte) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the connection did not end")
 	}
-	if n := f.s.budget.used(); n != 0 {
+	if n := f.s.inFlight(); n != 0 {
 		t.Errorf("%d bytes are in flight after the end", n)
 	}
 }

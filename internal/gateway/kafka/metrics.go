@@ -62,7 +62,7 @@ func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 	if reg != nil {
 		reg.MustRegister(m.requests, m.failures, m.duration, m.connections, m.accepted, m.rejected, m.ended, m.received, m.sent, m.panics,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name("in_flight_bytes"),
-				Help: "Bytes of requests that are not yet answered."}, func() float64 { return float64(s.budget.used()) }),
+				Help: "Bytes of requests that are not yet answered."}, func() float64 { return float64(s.inFlight()) }),
 		)
 	}
 	return m

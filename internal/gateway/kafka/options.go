@@ -25,7 +25,7 @@ type Options struct {
 
 	MaxRequestBytes      int           // of a produce request; socket.request.max.bytes, 100 MiB
 	MaxControlBytes      int           // of any other request; 16 MiB
-	MaxInFlightBytes     int64         // of all requests that are not answered; 512 MiB, at least MaxRequestBytes
+	MaxInFlightBytes     int64         // of all requests that are not answered; 512 MiB, at least one of each limit above
 	MaxConnInFlightBytes int64         // of those of one connection; 128 MiB, at least MaxRequestBytes
 	MaxPipelined         int           // produce requests of one connection that are being written; 32
 	MaxConnections       int           // max.connections; 20,000
@@ -52,7 +52,7 @@ func (o *Options) fill() {
 	orDefault(&o.MaxControlBytes, 16<<20)
 	o.MaxControlBytes = min(o.MaxControlBytes, o.MaxRequestBytes)
 	orDefault(&o.MaxInFlightBytes, 512<<20)
-	o.MaxInFlightBytes = max(o.MaxInFlightBytes, int64(o.MaxRequestBytes))
+	o.MaxInFlightBytes = max(o.MaxInFlightBytes, int64(o.MaxRequestBytes)+int64(o.MaxControlBytes))
 	orDefault(&o.MaxConnInFlightBytes, 128<<20)
 	o.MaxConnInFlightBytes = max(o.MaxConnInFlightBytes, int64(o.MaxRequestBytes))
 	orDefault(&o.MaxPipelined, 32)
@@ -63,4 +63,11 @@ func (o *Options) fill() {
 	orDefault(&o.FetchMaxBytes, 55<<20)
 	orDefault(&o.FetchSessions, 1000)
 	orDefault(&o.PartitionsPerPage, 2000)
+}
+
+// controlShare is the part of MaxInFlightBytes that is for requests that are not Produce: a quarter, but so that
+// the largest request of either kind fits into its part. Producers that are slow, or send more than the disk takes,
+// thus do not hold up fetches and heartbeats.
+func (o *Options) controlShare() int64 {
+	return min(max(o.MaxInFlightBytes/4, int64(o.MaxControlBytes)), o.MaxInFlightBytes-int64(o.MaxRequestBytes))
 }

@@ -264,11 +264,11 @@ func TestProduceTimesOut(t *testing.T) {
 	got := call[*kmsg.ProduceResponse](p, 9, req).Topics[0].Partitions
 	wantCode(t, "late", got[0].ErrorCode, kerr.RequestTimedOut)
 	wantCode(t, "refused before", got[1].ErrorCode, kerr.UnknownTopicOrPartition)
-	if w.s.budget.used() == 0 {
+	if w.s.inFlight() == 0 {
 		t.Error("the memory is given back while the journal still has it")
 	}
 	w.m.release()
-	eventually(t, "memory given back", func() bool { return w.s.budget.used() == 0 })
+	eventually(t, "memory given back", func() bool { return w.s.inFlight() == 0 })
 }
 
 func TestProduceWithLogAppendTime(t *testing.T) {

@@ -19,7 +19,8 @@ type Server struct {
 	complain rate // of connections that misbehave
 	metrics  *metrics
 	apis     apiTable
-	budget   *budget
+	produces *budget // for produce requests
+	controls *budget // for all others
 	buffers  buffers
 	sessions *sessions
 
@@ -41,7 +42,8 @@ var errShutdown = base.Errorf(base.CodeShutdown, "the broker is stopping")
 // New makes a server. It serves once Serve is called.
 func New(o Options) *Server {
 	o.fill()
-	s := &Server{opts: o, backend: o.Backend, log: o.Log, budget: newBudget(o.MaxInFlightBytes),
+	control := o.controlShare()
+	s := &Server{opts: o, backend: o.Backend, log: o.Log, produces: newBudget(o.MaxInFlightBytes - control), controls: newBudget(control),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}}
 	s.metrics = newMetrics(o.Metrics, s)
 	s.sessions = newSessions(o.FetchSessions, o.Metrics)
@@ -49,6 +51,9 @@ func New(o Options) *Server {
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
+
+// inFlight is the size of all requests that are not answered.
+func (s *Server) inFlight() int64 { return s.produces.used() + s.controls.used() }
 
 // acceptRetry is how long accepting pauses when the system refuses, as it does when files run out.
 const acceptRetry = 100 * time.Millisecond
