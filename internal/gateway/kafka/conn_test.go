@@ -251,6 +251,11 @@ func TestApiVersions(t *testing.T) {
 	}
 }
 
+// unspeakable is a response that cannot be encoded.
+type unspeakable struct{ *kmsg.ListGroupsResponse }
+
+func (unspeakable) AppendTo([]byte) []byte { panic("another bug") }
+
 func TestHandlersPanicForThemselves(t *testing.T) {
 	w := newWire(t, nil)
 	w.s.apis.find(int16(kmsg.DescribeCluster)).run = func(*Server, context.Context, *request, []byte) (any, error) { panic("a bug") }
@@ -259,6 +264,13 @@ func TestHandlersPanicForThemselves(t *testing.T) {
 	bad.write(0, kmsg.NewPtrDescribeClusterRequest())
 	bad.closed()
 	w.ended(endedPanic, 1)
+	w.s.apis.find(int16(kmsg.ListGroups)).run = func(*Server, context.Context, *request, []byte) (any, error) {
+		return unspeakable{kmsg.NewPtrListGroupsResponse()}, nil
+	}
+	bad = w.dial()
+	bad.write(4, kmsg.NewPtrListGroupsRequest())
+	bad.closed()
+	w.ended(endedPanic, 2)
 	call[*kmsg.MetadataResponse](good, 12, kmsg.NewPtrMetadataRequest())
 }
 

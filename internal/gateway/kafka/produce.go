@@ -249,15 +249,17 @@ func (c *conn) settle() {
 		if c.pending = c.pending[1:]; len(c.pending) == 0 {
 			c.pending = nil
 		}
-		p.take(late)
-		c.answer(p)
+		c.answer(p, late)
 	}
 }
 
-// answer queues the response of a request, and gives its memory back.
-func (c *conn) answer(p *produce) {
+// answer queues the response of a request, and gives its memory back. late says that the journal has no results in
+// time.
+func (c *conn) answer(p *produce, late bool) {
 	defer c.busy.Add(-1)
 	defer p.buf.release()
+	defer c.guard(p.rc)
+	p.take(late)
 	switch {
 	case c.broken != nil:
 	case p.acks != 0:

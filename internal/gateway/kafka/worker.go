@@ -80,9 +80,10 @@ func (c *conn) run(f *frame) {
 		return
 	}
 	rc := f.rc
+	defer c.guard(rc)
 	rc.software = c.software
 	rc.api.m.requests.Inc()
-	reply, err := c.guarded(f)
+	reply, err := c.handle(f)
 	if err != nil {
 		c.complain(rc, err)
 		return
@@ -106,13 +107,16 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// guarded runs a handler and turns a panic into an error.
-func (c *conn) guarded(f *frame) (reply any, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicked{v, debug.Stack()}
-		}
-	}()
+// guard is deferred around all that is done for one request, up to the encoding of its answer: a panic ends the
+// connection and nothing else.
+func (c *conn) guard(rc *request) {
+	if v := recover(); v != nil {
+		c.complain(rc, &panicked{v, debug.Stack()})
+	}
+}
+
+// handle runs the handler of a request.
+func (c *conn) handle(f *frame) (reply any, err error) {
 	rc := f.rc
 	if rc.api.key == kmsg.ApiVersions && (rc.version < rc.api.min || rc.version > rc.api.max) {
 		return c.s.unsupportedApiVersions(rc), nil
