@@ -39,7 +39,7 @@ const (
 	CreateStream             //
 	DropStream               // A: stream
 	Roll                     // go on with a new log file, then checkpoint
-	Compact                  // move what is alive out of mostly dead files
+	Compact                  // compact by key, and move what is alive out of mostly dead files; A even: go on with a new file first
 	Cut                      // power off now
 	CutAt                    // power off at the A-th change of the disk from now
 	Restart                  // orderly
@@ -190,6 +190,14 @@ func (w *world) step(op Op) error {
 		}
 		return w.tolerate(w.e.Checkpoint(ctx))
 	case Compact:
+		if op.A%2 == 0 {
+			if err := w.e.Roll(ctx); err != nil {
+				return w.tolerate(err)
+			}
+			if err := w.e.Checkpoint(ctx); err != nil {
+				return w.tolerate(err)
+			}
+		}
 		return w.tolerate(w.e.Compact(ctx))
 	case Cut:
 		w.cut()
