@@ -3,7 +3,9 @@ package topicconf
 import "math"
 
 const (
+	minInt  = math.MinInt32
 	maxInt  = math.MaxInt32
+	minLong = math.MinInt64
 	maxLong = math.MaxInt64
 )
 
@@ -17,8 +19,8 @@ const (
 // defs is ordered by name.
 var defs = []Def{
 	{Name: "cleanup.policy", Type: List, Default: "delete", Allowed: []string{"compact", "delete"}, Synonyms: []string{"log.cleanup.policy"}, Effect: true,
-		Doc: "What happens to old records: `delete` removes them by age and size, `compact` keeps the last record of each key, both together do both. With none, everything is kept."},
-	{Name: "compression.gzip.level", Type: Int, Default: "-1", Min: -1, Max: 9, Synonyms: []string{"compression.gzip.level"}, Effect: true,
+		Doc: "What happens to old records: `delete` removes them by age and size, `compact` keeps the last record of each key, both together do both. With an empty list, everything is kept."},
+	{Name: "compression.gzip.level", Type: Int, Default: "-1", Min: 1, Max: 9, Besides: "-1", Synonyms: []string{"compression.gzip.level"}, Effect: true,
 		Doc: "Level for `compression.type=gzip`: 1 to 9, or -1 for the codec's default."},
 	{Name: "compression.lz4.level", Type: Int, Default: "9", Min: 1, Max: 17, Synonyms: []string{"compression.lz4.level"}, Effect: true,
 		Doc: "Level for `compression.type=lz4`: 1 to 17."},
@@ -48,7 +50,7 @@ var defs = []Def{
 		Doc: "Milliseconds that records stay local with tiered storage; -2 stands for `retention.ms`.", Note: noTiering},
 	{Name: "max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", Min: 1, Max: maxLong, Synonyms: []string{"log.cleaner.max.compaction.lag.ms"}, Effect: true,
 		Doc: "Longest time for which a record may stay uncompacted, whatever the dirty ratio."},
-	{Name: "max.decompressed.message.bytes", Type: Int, Default: "2147483639", Max: maxInt, Synonyms: []string{"max.decompressed.message.bytes"}, Effect: true,
+	{Name: "max.decompressed.message.bytes", Type: Int, Default: "2147483639", Min: 1, Max: 2147483639, Synonyms: []string{"max.decompressed.message.bytes"}, Effect: true,
 		Doc: "Largest size of a batch's records after decompression.", Note: "The broker's own limit for one batch applies too."},
 	{Name: "max.message.bytes", Type: Int, Default: "1048588", Max: maxInt, Synonyms: []string{"message.max.bytes"}, Effect: true,
 		Doc: "Largest record batch, as stored, in bytes."},
@@ -76,8 +78,8 @@ var defs = []Def{
 		Doc: "Whether remote data goes when remote storage is turned off.", Note: noTiering},
 	{Name: "remote.storage.enable", Type: Boolean, Default: "false",
 		Doc: "Whether the topic uses tiered storage.", Note: "`true` is refused, as by a Kafka broker without tiered storage."},
-	{Name: "retention.bytes", Type: Long, Default: "-1", Min: -2, Max: maxLong, Synonyms: []string{"log.retention.bytes"}, Effect: true,
-		Doc: "Bytes of each partition that are kept at least, with `cleanup.policy=delete`; -1 for no limit."},
+	{Name: "retention.bytes", Type: Long, Default: "-1", Min: minLong, Max: maxLong, Synonyms: []string{"log.retention.bytes"}, Effect: true,
+		Doc: "Bytes of each partition that are kept at least, with `cleanup.policy=delete`; below 0 for no limit."},
 	{Name: "retention.ms", Type: Long, Default: "604800000", Min: -1, Max: maxLong, Synonyms: []string{"log.retention.ms", "log.retention.minutes", "log.retention.hours"}, Effect: true,
 		Doc: "Milliseconds for which records are kept, with `cleanup.policy=delete`; -1 for no limit."},
 	{Name: "segment.bytes", Type: Int, Default: "1073741824", Min: 1 << 20, Max: maxInt, Synonyms: []string{"log.segment.bytes"},

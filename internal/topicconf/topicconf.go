@@ -1,9 +1,13 @@
 // Package topicconf knows every topic configuration of Kafka 4.4: type, default, range, documentation, and whether it has an
 // effect here.
+//
+// Names, types, defaults, bounds and the words of errors are those of Kafka 4.4.0, asked of its own validator:
+// testdata holds its table and its answers.
 package topicconf
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -32,6 +36,7 @@ type Def struct {
 	Type     Type
 	Default  string
 	Min, Max float64  // of numbers, inclusive
+	Besides  string   // a number that is allowed outside Min to Max; "": none
 	Allowed  []string // of strings and list elements; nil: anything
 	Synonyms []string // broker settings from which Kafka takes the default, strongest first
 	Doc      string
@@ -39,20 +44,28 @@ type Def struct {
 	Note     string // what is particular about it here
 }
 
+// internal lists what Kafka accepts but shows only where it is set.
+var internal = []Def{
+	{Name: "internal.segment.bytes", Type: Int, Min: minInt, Max: maxInt,
+		Doc: "Size of a segment file below the lowest `segment.bytes`, for Kafka's own tests.", Note: noSegments},
+}
+
 var byName = index()
 
 func index() map[string]*Def {
-	m := make(map[string]*Def, len(defs))
-	for i := range defs {
-		m[defs[i].Name] = &defs[i]
+	m := make(map[string]*Def, len(defs)+len(internal))
+	for _, list := range [][]Def{defs, internal} {
+		for i := range list {
+			m[list[i].Name] = &list[i]
+		}
 	}
 	return m
 }
 
-// Defs lists all configurations by name.
+// Defs lists all configurations that every topic shows, by name.
 func Defs() []Def { return slices.Clone(defs) }
 
-// Lookup finds a configuration by its name.
+// Lookup finds a configuration by its name, internal ones included.
 func Lookup(name string) (*Def, bool) {
 	d, ok := byName[name]
 	return d, ok
@@ -69,85 +82,111 @@ func SplitList(v string) []string {
 	return out
 }
 
-// Validate checks one value. The error is CodeInvalidConfig, worded as Kafka does.
+// invalid is the error of a value that does not do.
+func invalid(format string, args ...any) error {
+	return base.Errorf(base.CodeInvalidConfig, format, args...)
+}
+
+// Validate checks one value. The error is CodeInvalidConfig, worded as Kafka words it.
 func Validate(name, value string) error {
 	d, ok := byName[name]
 	if !ok {
-		return base.Errorf(base.CodeInvalidConfig, "Unknown topic config name: %s", name)
+		return invalid("Unknown topic config name: %s", name)
 	}
-	if why := d.check(strings.TrimSpace(value)); why != "" {
-		return base.Errorf(base.CodeInvalidConfig, "Invalid value %s for configuration %s: %s", value, name, why)
+	shown, why := d.check(value)
+	switch {
+	case why == emptyElement:
+		return invalid("Configuration '%s' values must not be empty.", name)
+	case why != "":
+		return invalid("Invalid value %s for configuration %s: %s", shown, name, why)
 	}
 	return nil
 }
 
-// check says what is wrong with a value; "" if nothing is.
-func (d *Def) check(v string) string {
+// emptyElement is the fault of a list that has nothing between two commas.
+const emptyElement = "empty"
+
+// check says what is wrong with a value, "" if nothing is, and what of the value to show.
+func (d *Def) check(value string) (shown, why string) {
+	v := strings.TrimSpace(value)
 	switch d.Type {
 	case Boolean:
 		if l := strings.ToLower(v); l != "true" && l != "false" {
-			return "Expected value to be either true or false"
+			return value, "Expected value to be either true or false"
 		}
-	case Int:
-		n, err := strconv.ParseInt(v, 10, 32)
+	case Int, Long:
+		bits := map[Type]int{Int: 32, Long: 64}[d.Type]
+		n, err := strconv.ParseInt(v, 10, bits)
 		if err != nil {
-			return "Not a number of type INT"
+			return value, "Not a number of type " + string(d.Type)
 		}
-		return d.inRange(float64(n))
-	case Long:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return "Not a number of type LONG"
+		if shown = strconv.FormatInt(n, 10); shown == d.Besides {
+			return shown, ""
 		}
-		return d.inRange(float64(n))
+		return shown, d.inRange(float64(n))
 	case Double:
 		n, err := strconv.ParseFloat(v, 64)
-		if err != nil || math.IsNaN(n) {
-			return "Not a number of type DOUBLE"
+		if err != nil || math.IsNaN(n) || strings.Contains(v, "_") { // Go's own notation has "_"
+			return value, "Not a number of type DOUBLE"
 		}
-		return d.inRange(n)
+		return v, d.inRange(n)
 	case String:
-		if d.Allowed != nil && !slices.Contains(d.Allowed, v) {
-			return "String must be one of: " + strings.Join(d.Allowed, ", ")
-		}
+		return v, d.oneOf(v)
 	case List:
-		return d.checkList(SplitList(v))
+		if v != "" {
+			return d.checkList(strings.Split(v, ","))
+		}
 	}
-	return ""
+	return v, ""
 }
 
-func (d *Def) checkList(elements []string) string {
+func (d *Def) oneOf(v string) string {
+	if d.Allowed == nil || slices.Contains(d.Allowed, v) {
+		return ""
+	}
+	return "String must be one of: " + strings.Join(d.Allowed, ", ")
+}
+
+func (d *Def) checkList(elements []string) (shown, why string) {
 	for i, e := range elements {
-		if d.Allowed != nil && !slices.Contains(d.Allowed, e) {
-			return "String must be one of: " + strings.Join(d.Allowed, ", ")
+		elements[i] = strings.TrimSpace(e)
+	}
+	if d.Allowed == nil {
+		return "[" + strings.Join(elements, ", ") + "]", d.checkReplicas(elements)
+	}
+	if slices.Contains(elements, "") {
+		return "", emptyElement
+	}
+	for _, e := range elements { // an element that is there twice counts once
+		if why := d.oneOf(e); why != "" {
+			return e, why
 		}
-		if slices.Contains(elements[:i], e) {
-			return "Duplicate elements found: " + e
-		}
-		if d.Allowed == nil && e != "*" && !throttled(e) {
-			return "Must be the literal '*' or a list of replicas in the form [partitionId]:[brokerId],..."
+	}
+	return "", ""
+}
+
+// checkReplicas wants all replicas, "*", or pairs of partition and broker.
+func (d *Def) checkReplicas(elements []string) string {
+	for _, e := range elements {
+		partition, broker, ok := strings.Cut(e, ":")
+		if e != "" && !(ok && digits(partition) && digits(broker)) && !(e == "*" && len(elements) == 1) {
+			return d.Name + " must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
 		}
 	}
 	return ""
 }
 
-// throttled reports whether an element reads partition:broker.
-func throttled(e string) bool {
-	a, b, ok := strings.Cut(e, ":")
-	if !ok {
-		return false
-	}
-	_, err1 := strconv.ParseUint(a, 10, 31)
-	_, err2 := strconv.ParseUint(b, 10, 31)
-	return err1 == nil && err2 == nil
-}
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 func (d *Def) inRange(n float64) string {
+	inside := n >= d.Min && n <= d.Max
 	switch {
+	case d.Besides != "" && !inside:
+		return fmt.Sprintf("Value must be between %s and %s or equal to %s", number(d.Min), number(d.Max), d.Besides)
 	case n < d.Min:
-		return fmt.Sprintf("Value must be at least %s", number(d.Min))
+		return "Value must be at least " + number(d.Min)
 	case n > d.Max:
-		return fmt.Sprintf("Value must be no more than %s", number(d.Max))
+		return "Value must be no more than " + number(d.Max)
 	}
 	return ""
 }
@@ -155,32 +194,33 @@ func (d *Def) inRange(n float64) string {
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // ValidateAll checks a topic's explicit configuration as a whole: every value, and those that must fit together.
-func ValidateAll(values map[string]string) error {
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
+func ValidateAll(values map[string]string) error { return ValidateOver(values, nil) }
+
+// ValidateOver is ValidateAll for a topic whose other values are the broker's defaults, which are valid. Unknown names are
+// told before bad values, as Kafka does.
+func ValidateOver(values, defaults map[string]string) error {
+	names := slices.Sorted(maps.Keys(values))
+	for _, name := range names {
+		if byName[name] == nil {
+			return Validate(name, "")
+		}
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		if err := Validate(name, values[name]); err != nil {
 			return err
 		}
 	}
-	return fit(Resolve(values, nil), values)
+	return fit(Resolve(values, defaults), values)
 }
 
-// fit checks what must hold between values.
+// fit checks what must hold between values. Kafka compares local.retention.* with retention.* only for topics with tiered
+// storage, of which there are none.
 func fit(r *Resolved, values map[string]string) error {
-	invalid := func(format string, args ...any) error { return base.Errorf(base.CodeInvalidConfig, format, args...) }
 	switch {
 	case r.MinCompactionLagMs > r.MaxCompactionLagMs:
 		return invalid("conflict topic config setting min.compaction.lag.ms (%d) > max.compaction.lag.ms (%d)", r.MinCompactionLagMs, r.MaxCompactionLagMs)
-	case r.RetentionMs != -1 && (r.LocalRetentionMs == -1 || r.LocalRetentionMs > r.RetentionMs):
-		return invalid("Invalid value %d for configuration local.retention.ms: Value must not be more than retention.ms property value: %d", r.LocalRetentionMs, r.RetentionMs)
-	case r.RetentionBytes != -1 && (r.LocalRetentionBytes == -1 || r.LocalRetentionBytes > r.RetentionBytes):
-		return invalid("Invalid value %d for configuration local.retention.bytes: Value must not be more than retention.bytes property value: %d", r.LocalRetentionBytes, r.RetentionBytes)
 	case strings.EqualFold(strings.TrimSpace(values["remote.storage.enable"]), "true"):
-		return invalid("Invalid value true for configuration remote.storage.enable: Tiered storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.")
+		return invalid("Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.")
 	}
 	return nil
 }
@@ -226,7 +266,7 @@ func Resolve(overrides, defaults map[string]string) *Resolved {
 		CleanupDelete:          slices.Contains(policy, "delete"),
 		CleanupCompact:         slices.Contains(policy, "compact"),
 		RetentionMs:            long("retention.ms"),
-		RetentionBytes:         long("retention.bytes"),
+		RetentionBytes:         max(long("retention.bytes"), -1),
 		LocalRetentionMs:       long("local.retention.ms"),
 		LocalRetentionBytes:    long("local.retention.bytes"),
 		SegmentMs:              long("segment.ms"),

@@ -31,52 +31,63 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
-	good := map[string][]string{
-		"cleanup.policy":                          {"delete", "compact", "compact,delete", " delete , compact ", ""},
-		"retention.ms":                            {"-1", "0", "9223372036854775807"},
-		"min.cleanable.dirty.ratio":               {"0", "1", "0.25"},
-		"preallocate":                             {"true", "FALSE"},
-		"follower.replication.throttled.replicas": {"*", "0:1,1:1", ""},
-		"compression.zstd.level":                  {"-131072", "22"},
-	}
-	for name, values := range good {
-		for _, v := range values {
-			if err := Validate(name, v); err != nil {
-				t.Errorf("%s=%q: %v", name, v, err)
-			}
+func TestValuesThatMustFit(t *testing.T) {
+	defaults := map[string]string{"min.compaction.lag.ms": "10", "retention.ms": "7"}
+	for _, tc := range []struct {
+		values map[string]string
+		good   bool
+	}{
+		{map[string]string{"max.compaction.lag.ms": "10"}, true},
+		{map[string]string{"max.compaction.lag.ms": "9"}, false},
+		{map[string]string{"max.compaction.lag.ms": "9", "min.compaction.lag.ms": "9"}, true},
+		{map[string]string{"local.retention.ms": "8"}, true},
+	} {
+		err := ValidateOver(tc.values, defaults)
+		if (err == nil) != tc.good || (err != nil && base.CodeOf(err) != base.CodeInvalidConfig) {
+			t.Errorf("%v over %v: %v", tc.values, defaults, err)
 		}
 	}
-	bad := map[string][]string{
-		"cleanup.policy":                          {"remove", "delete,delete"},
-		"retention.ms":                            {"-2", "x", "9223372036854775808", ""},
-		"min.cleanable.dirty.ratio":               {"1.1", "-0.1", "NaN"},
-		"preallocate":                             {"yes"},
-		"segment.bytes":                           {"1024", "2147483648"},
-		"message.timestamp.type":                  {"createtime"},
-		"follower.replication.throttled.replicas": {"0", "a:b"},
-		"no.such.config":                          {"1"},
-	}
-	for name, values := range bad {
-		for _, v := range values {
-			if err := Validate(name, v); err == nil || base.CodeOf(err) != base.CodeInvalidConfig {
-				t.Errorf("%s=%q: error %v, want an invalid config", name, v, err)
-			}
-		}
+	if err := ValidateAll(map[string]string{"max.compaction.lag.ms": "9"}); err != nil {
+		t.Errorf("without the broker's defaults: %v", err)
 	}
 }
 
-func TestValuesThatMustFit(t *testing.T) {
-	for _, m := range []map[string]string{
-		{"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"},
-		{"retention.ms": "1000", "local.retention.ms": "2000"},
-		{"retention.bytes": "1000", "local.retention.bytes": "2000"},
-		{"remote.storage.enable": "true"},
-	} {
-		if err := ValidateAll(m); err == nil || base.CodeOf(err) != base.CodeInvalidConfig {
-			t.Errorf("%v: error %v, want an invalid config", m, err)
+// TestInternal checks what is accepted but not listed.
+func TestInternal(t *testing.T) {
+	for _, d := range internal {
+		if got, ok := Lookup(d.Name); !ok || got.Name != d.Name {
+			t.Errorf("%s cannot be looked up", d.Name)
+		}
+		if slices.ContainsFunc(Defs(), func(o Def) bool { return o.Name == d.Name }) {
+			t.Errorf("%s is listed", d.Name)
 		}
 	}
+	Defs()[0].Name = "changed"
+	if d := Defs()[0]; d.Name == "changed" {
+		t.Error("the table can be changed from outside")
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	for _, d := range defs {
+		f.Add(d.Name, d.Default)
+	}
+	f.Add("cleanup.policy", " compact,delete,compact")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if Validate(name, value) != nil {
+			return
+		}
+		d, ok := Lookup(name)
+		if !ok {
+			t.Fatalf("%q is unknown and valid", name)
+		}
+		r := Resolve(map[string]string{name: value}, nil)
+		switch {
+		case r.MinCleanableDirtyRatio < 0 || r.MinCleanableDirtyRatio > 1, r.RetentionMs < -1, r.RetentionBytes < -1,
+			r.MaxMessageBytes < 0, r.SegmentMs < 1, r.MinInsyncReplicas < 1, r.MaxDecompressedBytes < 1:
+			t.Fatalf("%s=%q of type %s is valid and gives %+v", name, value, d.Type, r)
+		}
+	})
 }
 
 func TestResolve(t *testing.T) {
@@ -86,31 +97,79 @@ func TestResolve(t *testing.T) {
 		r.KeepCompression || r.Codec != compress.Zstd || r.CompressionLevel != 9 || r.MinCleanableDirtyRatio != 0.5 {
 		t.Errorf("resolved %+v", r)
 	}
+	if r := Resolve(map[string]string{"cleanup.policy": " ", "retention.bytes": "-7", "compression.type": "snappy"}, nil); r.CleanupDelete || r.CleanupCompact ||
+		r.RetentionBytes != -1 || r.Codec != compress.Snappy || r.CompressionLevel != compress.DefaultLevel {
+		t.Errorf("resolved %+v", r)
+	}
 	if d := Resolve(nil, nil); !d.CleanupDelete || !d.KeepCompression || d.RetentionBytes != -1 {
 		t.Errorf("defaults %+v", d)
 	}
+}
+
+const docHead = `# Topic configuration
+
+Every topic configuration of Kafka 4.4 is accepted, checked with Kafka's bounds and words, stored and described. This page
+is generated from the table in ` + "`internal/topicconf`: `go test ./internal/topicconf -update`" + `.
+
+A topic takes what it does not set from the broker's ` + "`topic-defaults`" + `, and what is not there from the defaults below. The
+broker's settings that Kafka's tools know for them (such as ` + "`log.retention.ms`" + `) are shown, not read.
+`
+
+// allowed says which values do, for a person.
+func allowed(d *Def) string {
+	switch {
+	case d.Type == Boolean:
+		return "`true`, `false`"
+	case d.Type == List && d.Allowed == nil:
+		return "`*`, or partition:broker pairs"
+	case d.Allowed != nil:
+		return "`" + strings.Join(d.Allowed, "`, `") + "`"
+	case d.Besides != "":
+		return fmt.Sprintf("%s to %s, or %s", number(d.Min), number(d.Max), d.Besides)
+	}
+	open := map[Type][2]float64{Int: {minInt, maxInt}, Long: {minLong, maxLong}}[d.Type]
+	switch {
+	case d.Min == open[0] && d.Max == open[1]:
+		return "any"
+	case d.Max == open[1]:
+		return "from " + number(d.Min)
+	}
+	return number(d.Min) + " to " + number(d.Max)
 }
 
 // TestDocument keeps docs/topic-configs.md true to the table.
 func TestDocument(t *testing.T) {
 	const path = "../../docs/topic-configs.md"
 	var b strings.Builder
-	b.WriteString("# Topic configuration\n\nEvery topic configuration of Kafka 4.4 is accepted, checked, stored and described. This page is generated from the\ntable in `internal/topicconf`: `go test ./internal/topicconf -update`.\n\n## With effect\n\n")
-	table := func(effect bool) {
-		b.WriteString("| name | type | default | what it does |\n|---|---|---|---|\n")
-		for _, d := range defs {
-			if d.Effect == effect {
-				text := d.Doc
-				if d.Note != "" {
-					text += " *" + d.Note + "*"
-				}
-				fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", d.Name, strings.ToLower(string(d.Type)), d.Default, text)
+	b.WriteString(docHead)
+	table := func(list []Def) {
+		b.WriteString("| name | type | default | allowed | what it does |\n|---|---|---|---|---|\n")
+		for _, d := range list {
+			text := d.Doc
+			if d.Note != "" {
+				text += " *" + d.Note + "*"
 			}
+			value := "`" + d.Default + "`"
+			if d.Default == "" {
+				value = ""
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, strings.ToLower(string(d.Type)), value, allowed(&d), text)
 		}
 	}
-	table(true)
+	var with, without []Def
+	for _, d := range defs {
+		if d.Effect {
+			with = append(with, d)
+		} else {
+			without = append(without, d)
+		}
+	}
+	b.WriteString("\n## With effect\n\n")
+	table(with)
 	b.WriteString("\n## Without effect\n\nThe reason stands in italics.\n\n")
-	table(false)
+	table(without)
+	b.WriteString("\n## Internal\n\nKafka accepts these too, and lists them only for topics that set them.\n\n")
+	table(internal)
 	want := b.String()
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
