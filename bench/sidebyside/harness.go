@@ -45,7 +45,7 @@ func quickPlan() plan {
 	return plan{
 		rounds: 1, runFor: 2 * time.Second, flushFor: 2 * time.Second, franzFor: time.Second, readFor: time.Second,
 		warmRecords: 50_000, diskBytes: 64 << 20, starts: 1, idle: 2 * time.Second,
-		scaleTopics: 50, many: 1000, manyFor: 2 * time.Second, needBytes: 6 << 30,
+		scaleTopics: 50, many: 240, manyFor: 2 * time.Second, needBytes: 6 << 30,
 	}
 }
 

@@ -161,11 +161,17 @@ func newHarness(f flags) (*harness, error) {
 	return h, nil
 }
 
+// quietCores is how much of the machine others may use before the report says so.
+const quietCores = 0.25
+
 // deliver writes what was found, also after a run that ended early.
 func (h *harness) deliver(f flags, runErr error) error {
 	labels := map[string]string{sinkName: sinkKind(partitions).label, "disk": "fdatasync"}
 	for _, k := range kinds() {
 		labels[k.name] = k.label
+	}
+	if busiest := h.rec.largest(mOtherCPU); busiest > quietCores {
+		h.rec.note(fmt.Sprintf("the machine was not quiet: others took up to %.1f cores during a run (median of its rounds)", busiest))
 	}
 	p := h.plan
 	r := &report{

@@ -71,6 +71,19 @@ func (r *recorder) get(phase, kase, broker, metric string) summary {
 	return summarize(r.values[seriesKey{phase, kase, broker, metric}])
 }
 
+// largest is the largest median of a metric over all that was measured.
+func (r *recorder) largest(metric string) float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out float64
+	for k, v := range r.values {
+		if k.Metric == metric {
+			out = max(out, summarize(v).Median)
+		}
+	}
+	return out
+}
+
 // cases lists the cases of a phase in the order in which they were first measured.
 func (r *recorder) cases(phase string) []string {
 	return r.distinct(phase, func(k seriesKey) string { return k.Case })

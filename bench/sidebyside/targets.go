@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 )
 
@@ -109,7 +110,18 @@ func produceLimit(r *recorder, kase string) string {
 			return fmt.Sprintf("load tool at %.0f %% of its ceiling", 100*share)
 		}
 	}
-	return ""
+	return coresLimit(r.get("produce", kase, godwitName, mThroughput), r.get("produce", kase, godwitName, mCPU),
+		r.get("produce", kase, godwitName, mClientCPU), r.get("produce", kase, godwitName, mOtherCPU))
+}
+
+// coresLimit says so when no core was left, and who had them.
+func coresLimit(rate, broker, client, others summary) string {
+	gibPerSec := rate.Median / 1024
+	b, c, o := broker.Median*gibPerSec, client.Median*gibPerSec, others.Median
+	if b+c+o < nearCeiling*float64(runtime.NumCPU()) {
+		return ""
+	}
+	return fmt.Sprintf("all cores busy: broker %s, load %s, others %s", number(b), number(c), number(o))
 }
 
 // diskCeiling is the best rate of synced groups that the disk gave in this run.
@@ -128,7 +140,7 @@ func readTargets(r *recorder) []target {
 		t, ok := atLeast("catch-up read, "+kase+": Godwit / Kafka, throughput", ratio(figure(godwitName, mThroughput), figure(kafkaName, mThroughput)), 1.5, "x")
 		if ok {
 			if !t.Met {
-				t.Limit = readLimit(figure(godwitName, mThroughput), figure(godwitName, mClientCPU))
+				t.Limit = readLimit(figure(godwitName, mClientCPU), figure(godwitName, mCPU))
 			}
 			out = append(out, t)
 		}
@@ -140,13 +152,13 @@ func readTargets(r *recorder) []target {
 	return out
 }
 
-// readLimit says so when the reader itself kept a core or more busy.
-func readLimit(rate, cpuPerGiB summary) string {
-	cores := rate.Median / 1024 * cpuPerGiB.Median
-	if cores < nearCeiling {
+// readLimit says so when the reader costs so much more than the broker that the broker hardly matters.
+func readLimit(reader, broker summary) string {
+	const much = 2
+	if !reader.ok() || !broker.ok() || broker.Median == 0 || reader.Median < much*broker.Median {
 		return ""
 	}
-	return fmt.Sprintf("the reader itself used %.1f cores", cores)
+	return fmt.Sprintf("the reader costs %s times the broker's CPU", number(reader.Median/broker.Median))
 }
 
 func startTargets(r *recorder) []target {
