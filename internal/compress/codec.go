@@ -8,6 +8,7 @@ package compress
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Codec is the compression of a record batch, as in bits 0 to 2 of its attributes.
@@ -90,6 +91,16 @@ func Decompress(dst, src []byte, c Codec, limit int) ([]byte, error) {
 		return decompressZstd(dst, src, limit)
 	}
 	return dst, unknown(c)
+}
+
+// grow makes room for n bytes behind dst, which began at start and may come to limit bytes. It doubles what is
+// there, but not beyond the limit: output that comes block by block is copied once on average.
+func grow(dst []byte, start, n, limit int) []byte {
+	if n <= cap(dst)-len(dst) {
+		return dst
+	}
+	have := len(dst) - start
+	return slices.Grow(dst, max(n, min(have, limit-have)))
 }
 
 func unknown(c Codec) error {

@@ -75,17 +75,17 @@ func decompressGzip(dst, src []byte, limit int) ([]byte, error) {
 	if len(src) < gzipSmallest {
 		return dst, io.ErrUnexpectedEOF
 	}
-	// The last member ends with its size modulo 2^32 (RFC 1952). It has at least that many bytes, or is damaged.
-	last := int(binary.LittleEndian.Uint32(src[len(src)-4:]))
-	if last > limit {
-		return dst, ErrTooLarge
-	}
-	dst = slices.Grow(dst, min(last, len(src)*deflateRatio)+1)
 	r := gzipReaders.Get().(*gzipReader)
 	r.in.Reset(src)
 	err := r.z.Reset(&r.in)
 	if err == nil {
-		dst, err = readAll(dst, &r.z, limit)
+		// The last member ends with its size modulo 2^32 (RFC 1952). It has at least that many bytes, or is damaged.
+		last := int(binary.LittleEndian.Uint32(src[len(src)-4:]))
+		if last > limit {
+			err = ErrTooLarge
+		} else {
+			dst, err = readAll(slices.Grow(dst, min(last, len(src)*deflateRatio)+1), &r.z, limit)
+		}
 	}
 	r.in.Reset(nil)
 	gzipReaders.Put(r)

@@ -80,6 +80,9 @@ func compressLz4(dst, src []byte, level int) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(dst, 0), nil
 }
 
+// lz4Ratio is how far LZ4 can shrink at best: a byte of a length stands for 255.
+const lz4Ratio = 255
+
 var errLz4 = errors.New("lz4: damaged block")
 
 // lz4Frame is the descriptor of a frame.
@@ -130,10 +133,16 @@ func decompressLz4(dst, src []byte, limit int) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if f.flags&lz4ContentSize != 0 && f.content > uint64(max(limit, 0)) {
-		return dst, ErrTooLarge
-	}
 	start := len(dst)
+	if f.flags&lz4ContentSize != 0 {
+		switch {
+		case f.content > uint64(max(limit, 0)):
+			return dst, ErrTooLarge
+		case f.content > uint64(len(src))*lz4Ratio:
+			return dst, fmt.Errorf("lz4: %d bytes cannot hold the %d that the frame claims", len(src), f.content)
+		}
+		dst = slices.Grow(dst, int(f.content))
+	}
 	for {
 		if len(src) < 4 {
 			return dst[:start], io.ErrUnexpectedEOF
@@ -155,7 +164,7 @@ func decompressLz4(dst, src []byte, limit int) ([]byte, error) {
 		case trailer > 0 && xxh32(src[:size]) != binary.LittleEndian.Uint32(src[size:]):
 			return dst[:start], errors.New("lz4: the checksum of a block does not hold")
 		}
-		if dst, err = f.appendBlock(dst, src[:size], word&lz4Stored != 0, limit-(len(dst)-start)); err != nil {
+		if dst, err = f.appendBlock(dst, src[:size], word&lz4Stored != 0, start, limit); err != nil {
 			return dst[:start], err
 		}
 		src = src[size+trailer:]
@@ -186,15 +195,16 @@ func (f *lz4Frame) close(content, rest []byte) error {
 	return nil
 }
 
-// appendBlock decodes one block, which may come to left bytes.
-func (f *lz4Frame) appendBlock(dst, block []byte, stored bool, left int) ([]byte, error) {
+// appendBlock decodes one block. dst began at start and may come to limit bytes.
+func (f *lz4Frame) appendBlock(dst, block []byte, stored bool, start, limit int) ([]byte, error) {
+	at := len(dst)
+	left := limit - (at - start)
 	if stored {
 		if len(block) > left {
 			return dst, ErrTooLarge
 		}
-		return append(dst, block...), nil
+		return append(grow(dst, start, len(block), limit), block...), nil
 	}
-	at := len(dst)
 	if f.block > left || f.block > cap(dst)-at {
 		// Most blocks are much smaller than what the descriptor allows: some writers always say 4 MiB.
 		size, ok := lz4Size(block)
@@ -204,7 +214,7 @@ func (f *lz4Frame) appendBlock(dst, block []byte, stored bool, left int) ([]byte
 		case size > left:
 			return dst, ErrTooLarge
 		}
-		dst = slices.Grow(dst, size)
+		dst = grow(dst, start, size, limit)
 	}
 	n, err := lz4.UncompressBlock(block, dst[at:min(cap(dst), at+f.block)])
 	if err != nil {

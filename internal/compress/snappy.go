@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/klauspost/compress/s2"
@@ -39,18 +40,14 @@ func compressSnappy(dst, src []byte) []byte {
 }
 
 func decompressSnappy(dst, src []byte, limit int) ([]byte, error) {
-	if !isXerial(src) {
-		return snappyBlock(dst, src, limit)
-	}
 	start := len(dst)
-	if err := checkXerial(src); err != nil {
-		return dst, err
+	if !isXerial(src) {
+		return snappyBlock(dst, src, start, limit)
 	}
-	var err error
-	for src = src[xerialHead:]; len(src) > 0; {
+	for len(src) > 0 {
 		if isXerial(src) { // Java concatenates streams
-			if err := checkXerial(src); err != nil {
-				return dst[:start], err
+			if v := int32(binary.BigEndian.Uint32(src[len(xerialMagic):])); v < 1 {
+				return dst[:start], fmt.Errorf("snappy: framing of version %d is not supported, the lowest is 1", v)
 			}
 			src = src[xerialHead:]
 			continue
@@ -59,13 +56,15 @@ func decompressSnappy(dst, src []byte, limit int) ([]byte, error) {
 			return dst[:start], io.ErrUnexpectedEOF
 		}
 		n := binary.BigEndian.Uint32(src)
-		if int64(n) > int64(len(src)-4) {
-			return dst[:start], fmt.Errorf("snappy: a block of %d bytes is cut at %d", n, len(src)-4)
+		src = src[4:]
+		if uint64(n) > uint64(len(src)) {
+			return dst[:start], fmt.Errorf("snappy: a block of %d bytes is cut at %d", n, len(src))
 		}
-		if dst, err = snappyBlock(dst, src[4:4+n], limit-(len(dst)-start)); err != nil {
-			return dst[:start], err
+		var err error
+		if dst, err = snappyBlock(dst, src[:n], start, limit); err != nil {
+			return dst, err
 		}
-		src = src[4+n:]
+		src = src[n:]
 	}
 	return dst, nil
 }
@@ -75,29 +74,22 @@ func isXerial(b []byte) bool {
 	return len(b) >= xerialHead && string(b[:len(xerialMagic)]) == xerialMagic
 }
 
-func checkXerial(b []byte) error {
-	if v := int32(binary.BigEndian.Uint32(b[len(xerialMagic):])); v < 1 {
-		return fmt.Errorf("snappy: framing of version %d is not supported, the lowest is 1", v)
-	}
-	return nil
-}
-
-// snappyBlock decodes one raw block.
-func snappyBlock(dst, src []byte, limit int) ([]byte, error) {
+// snappyBlock decodes one raw block. dst began at start and may come to limit bytes.
+func snappyBlock(dst, src []byte, start, limit int) ([]byte, error) {
 	n, head := binary.Uvarint(src)
 	switch {
-	case head <= 0 || n > 1<<32-1:
-		return dst, errSnappy
-	case n > uint64(max(limit, 0)):
-		return dst, ErrTooLarge
+	case head <= 0 || n > math.MaxUint32:
+		return dst[:start], errSnappy
+	case int(n) > limit-(len(dst)-start):
+		return dst[:start], ErrTooLarge
 	}
 	if size, ok := snappySize(src[head:]); !ok || size != int64(n) {
-		return dst, errSnappy
+		return dst[:start], errSnappy
 	}
+	dst = grow(dst, start, int(n), limit)
 	at := len(dst)
-	dst = slices.Grow(dst, int(n))
 	if _, err := s2.Decode(dst[at:at+int(n)], src); err != nil {
-		return dst[:at], errSnappy
+		return dst[:start], errSnappy
 	}
 	return dst[:at+int(n)], nil
 }

@@ -135,24 +135,50 @@ func checkClaims(i *Info) error {
 	return nil
 }
 
-// checkRecords walks over the records and returns their largest timestamp, -1 if none has any.
+// checkRecords checks the records, and returns their largest timestamp, -1 if none has any.
 func checkRecords(rd *Reader, batch []byte, info Info, r *Rules) (top int64, err error) {
-	claimed := info.IsLogAppendTime()
-	info.Attributes &^= attrLogAppendTime // look at the records' own timestamps
-	if err := rd.open(&info, batch[HeaderSize:], r.MaxDecompressed); err != nil {
-		return 0, err
-	}
-	c := criteria{stamped: claimed && r.LogAppendTime, keys: r.RequireKeys, oldest: math.MinInt64, newest: math.MaxInt64}
+	c := criteria{keys: r.RequireKeys, stamped: r.LogAppendTime && info.IsLogAppendTime(), largest: math.MaxInt, oldest: math.MinInt64, newest: math.MaxInt64}
 	if t := r.NowMs - r.BeforeMaxMs; !r.LogAppendTime && t <= r.NowMs {
 		c.oldest = t
 	}
 	if t := r.NowMs + r.AfterMaxMs; !r.LogAppendTime && t >= r.NowMs {
 		c.newest = t
 	}
-	largest := math.MaxInt
 	if r.MaxRecord > 0 && info.Codec() != compress.None {
-		largest = r.MaxRecord
+		c.largest = r.MaxRecord
 	}
+	info.Attributes &^= attrLogAppendTime // look at the records' own timestamps
+	if err := rd.open(&info, batch[HeaderSize:], r.MaxDecompressed); err != nil {
+		return 0, err
+	}
+	if top, ok := c.glance(rd); ok {
+		return top, nil
+	}
+	return c.inspect(rd)
+}
+
+// criteria are what each record is held against.
+type criteria struct {
+	oldest, newest int64 // timestamps within are fine, and so is -1, which is none
+	largest        int   // bytes of a record, without its length
+	keys           bool
+	stamped        bool // the client set the timestamp type although it is the broker's to set
+}
+
+func (c *criteria) outside(ts int64) bool { return (ts < c.oldest || ts > c.newest) && ts != -1 }
+
+// glance is for batches of which nothing is to be said. ok is false if the records need to be looked at one by one.
+func (c *criteria) glance(rd *Reader) (top int64, ok bool) {
+	var s scan
+	if c.stamped || !s.run(rd.records, int(rd.Info.Records)) || s.longest > c.largest || s.nullKey && c.keys {
+		return 0, false
+	}
+	first, last, ok := s.stamps(rd.Info.BaseTimestamp)
+	return max(last, -1), ok && first >= c.oldest && last <= c.newest
+}
+
+// inspect holds each record against the criteria.
+func (c *criteria) inspect(rd *Reader) (top int64, err error) {
 	top = -1
 	bad := c.stamped
 	left := len(rd.rest)
@@ -161,8 +187,8 @@ func checkRecords(rd *Reader, batch []byte, info Info, r *Rules) (top int64, err
 		if rec.OffsetDelta != n {
 			return 0, base.Errorf(base.CodeInvalidRecord, "record %d has offset delta %d; deltas count from 0", n, rec.OffsetDelta)
 		}
-		if size := left - len(rd.rest); size > largest && body(size) > largest {
-			return 0, base.Errorf(base.CodeInvalidRecord, "record %d has %d bytes when decompressed; max.decompressed.message.bytes is %d", n, body(size), largest)
+		if size := left - len(rd.rest); size > c.largest && body(size) > c.largest {
+			return 0, base.Errorf(base.CodeInvalidRecord, "record %d has %d bytes when decompressed; max.decompressed.message.bytes is %d", n, body(size), c.largest)
 		}
 		left = len(rd.rest)
 		bad = bad || c.keys && rec.Key == nil || c.outside(rec.Timestamp)
@@ -185,15 +211,6 @@ func body(size int) int {
 		}
 	}
 }
-
-// criteria are what each record is held against.
-type criteria struct {
-	oldest, newest int64 // timestamps within are fine, and so is -1, which is none
-	keys           bool
-	stamped        bool // the client set the timestamp type although it is the broker's to set
-}
-
-func (c *criteria) outside(ts int64) bool { return (ts < c.oldest || ts > c.newest) && ts != -1 }
 
 // fault says what is wrong with a record, "" if nothing is.
 func (c *criteria) fault(rec *Record) (string, base.Code) {

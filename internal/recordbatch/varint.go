@@ -11,21 +11,25 @@ func varlong(b []byte, i int) (int64, int) {
 		u := uint64(b[i])
 		return int64(u>>1) ^ -int64(u&1), i + 1
 	}
-	return varlongSlow(b, i)
-}
-
-func varlongSlow(b []byte, i int) (int64, int) {
+	if i >= 0 && i+1 < len(b) && b[i+1] < 0x80 {
+		u := uint64(b[i]&0x7f) | uint64(b[i+1])<<7
+		return int64(u>>1) ^ -int64(u&1), i + 2
+	}
 	var u uint64
-	for shift := uint(0); shift < 70 && i < len(b); shift += 7 {
+	for shift := uint(0); uint(i) < uint(len(b)); shift += 7 {
 		c := b[i]
 		i++
-		u |= uint64(c&0x7f) << shift
 		if c < 0x80 {
 			if shift == 63 && c > 1 {
 				break
 			}
+			u |= uint64(c) << shift
 			return int64(u>>1) ^ -int64(u&1), i
 		}
+		if shift == 63 {
+			break
+		}
+		u |= uint64(c&0x7f) << shift
 	}
 	return 0, len(b) + 1
 }
@@ -36,21 +40,25 @@ func varint(b []byte, i int) (int, int) {
 		u := uint(b[i])
 		return int(u>>1) ^ -int(u&1), i + 1
 	}
-	return varintSlow(b, i)
-}
-
-func varintSlow(b []byte, i int) (int, int) {
+	if i >= 0 && i+1 < len(b) && b[i+1] < 0x80 {
+		u := uint(b[i]&0x7f) | uint(b[i+1])<<7
+		return int(u>>1) ^ -int(u&1), i + 2
+	}
 	var u uint32
-	for shift := uint(0); shift < 35 && i < len(b); shift += 7 {
+	for shift := uint(0); uint(i) < uint(len(b)); shift += 7 {
 		c := b[i]
 		i++
-		u |= uint32(c&0x7f) << shift
 		if c < 0x80 {
 			if shift == 28 && c > 0x0f {
 				break
 			}
+			u |= uint32(c) << shift
 			return int(int32(u>>1) ^ -int32(u&1)), i
 		}
+		if shift == 28 {
+			break
+		}
+		u |= uint32(c&0x7f) << shift
 	}
 	return 0, len(b) + 1
 }
