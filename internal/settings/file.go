@@ -16,8 +16,12 @@ type File map[string]any
 // error that names the nearest.
 func ReadFile(r io.Reader, names []string) (File, error) {
 	var raw map[string]any
-	if err := yaml.NewDecoder(r).Decode(&raw); err != nil && err != io.EOF {
+	d := yaml.NewDecoder(r)
+	if err := d.Decode(&raw); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("not a YAML map of settings: %w", err)
+	}
+	if err := d.Decode(new(any)); err != io.EOF {
+		return nil, fmt.Errorf("there is more than one YAML document; all settings belong into one")
 	}
 	f := File{}
 	for key, v := range raw {
@@ -34,6 +38,8 @@ func ReadFile(r io.Reader, names []string) (File, error) {
 			f[key] = strings.Join(pairs, ";")
 		case []any:
 			return nil, fmt.Errorf("%s: a list does not fit here", key)
+		case nil:
+			return nil, fmt.Errorf("%s: the value is missing; leave the key out for the default", key)
 		default:
 			f[key] = fmt.Sprint(v)
 		}

@@ -25,7 +25,7 @@ type Settings struct {
 	AMQP  string `name:"amqp" default:"off" placeholder:"HOST:PORT" help:"Where AMQP 0-9-1 clients connect. Not in this release: only 'off'."`
 	MQTT  string `name:"mqtt" default:"off" placeholder:"HOST:PORT" help:"Where MQTT clients connect. Not in this release: only 'off'."`
 	NATS  string `name:"nats" default:"off" placeholder:"HOST:PORT" help:"Where NATS clients connect. Not in this release: only 'off'."`
-	HTTP  string `name:"http" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where /metrics and /healthz are served; 'off' for nowhere, port 0 for any free one."`
+	HTTP  string `name:"http" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where /metrics, /healthz and /readyz are served; 'off' for nowhere, port 0 for any free one."`
 
 	Advertise string `placeholder:"HOST[:PORT]" help:"Address that Kafka clients are told to connect to. By default each is told the one it used."`
 
@@ -65,8 +65,8 @@ func (s *Settings) Validate() error {
 			return fmt.Errorf("%s: %q: this release has no such listener; leave it 'off'", l.name, l.addr)
 		}
 	}
-	if s.Advertise != "" && strings.ContainsAny(s.Advertise, " /") {
-		return fmt.Errorf("advertise: %q is not HOST or HOST:PORT", s.Advertise)
+	if err := checkAdvertise(s.Advertise); err != nil {
+		return err
 	}
 	for _, n := range []struct {
 		name      string
@@ -86,6 +86,9 @@ func (s *Settings) Validate() error {
 			return fmt.Errorf("%s: %d is outside %d to %d", n.name, n.v, n.lo, n.hi)
 		}
 	}
+	if s.MaxInflightBytes < s.MaxRequestBytes {
+		return fmt.Errorf("max-inflight-bytes: %v is less than one request of max-request-bytes, %v", s.MaxInflightBytes, s.MaxRequestBytes)
+	}
 	if err := topicconf.ValidateAll(s.TopicDefaults); err != nil {
 		return fmt.Errorf("topic-defaults: %w", err)
 	}
@@ -96,14 +99,33 @@ func checkAddress(name, addr string) error {
 	if Off(addr) {
 		return nil
 	}
-	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
+	if _, port, err := net.SplitHostPort(addr); err != nil || !isPort(port) {
 		return fmt.Errorf("%s: %q is not HOST:PORT, nor 'off'", name, addr)
 	}
 	return nil
+}
+
+// checkAdvertise takes a host, or a host and a port that clients can connect to.
+func checkAdvertise(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = addr, "1"
+		if net.ParseIP(addr) == nil && strings.ContainsAny(addr, ":[]") {
+			host = ""
+		}
+	}
+	if host == "" || strings.ContainsAny(host, " /") || !isPort(port) || port == "0" {
+		return fmt.Errorf("advertise: %q is not HOST or HOST:PORT", addr)
+	}
+	return nil
+}
+
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
 }
 
 // Size is a number of bytes, written with or without a unit: 1048576, 1MiB, 64KB.

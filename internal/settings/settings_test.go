@@ -30,12 +30,38 @@ func TestValidate(t *testing.T) {
 		"max-request-bytes":        func(s *Settings) { s.MaxRequestBytes = 1 },
 		"checkpoint-interval":      func(s *Settings) { s.CheckpointInterval = 0 },
 		"retention-check-interval": func(s *Settings) { s.RetentionCheckInterval = time.Microsecond },
+		"max-inflight-bytes":       func(s *Settings) { s.MaxInflightBytes = s.MaxRequestBytes - 1 },
+		"reserve-free":             func(s *Settings) { s.ReserveFree = -1 },
+		"shutdown-timeout":         func(s *Settings) { s.ShutdownTimeout = 0 },
 		"topic-defaults":           func(s *Settings) { s.TopicDefaults = map[string]string{"retention.ms": "x"} },
 	} {
 		s := valid()
 		spoil(&s)
 		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), name+":") {
 			t.Errorf("spoilt %s: error %v", name, err)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for addr, good := range map[string]bool{
+		"off": true, "": true, "127.0.0.1:0": true, ":9092": true, "[::1]:9092": true, "broker.example:65535": true,
+		"9092": false, "127.0.0.1": false, "::1:9092": false, "a:65536": false, "a:-1": false, "a:http": false, "OFF": false,
+	} {
+		s := valid()
+		s.Kafka, s.HTTP = addr, addr
+		if err := s.Validate(); (err == nil) != good {
+			t.Errorf("listener %q: %v", addr, err)
+		}
+	}
+	for addr, good := range map[string]bool{
+		"": true, "broker.example": true, "broker.example:9092": true, "10.0.0.1": true, "::1": true, "[::1]:9092": true,
+		":9092": false, "a:0": false, "a:b": false, "a b": false, "http://a": false, "a:65536": false, "[::1]": false, "a:1:2": false,
+	} {
+		s := valid()
+		s.Advertise = addr
+		if err := s.Validate(); (err == nil) != good {
+			t.Errorf("advertise %q: %v", addr, err)
 		}
 	}
 }
@@ -64,10 +90,16 @@ func TestReadFile(t *testing.T) {
 	if err != nil || f["data"] != "/d" || f["wal-file-size"] != "64MiB" || f["pprof"] != "true" || f["topic-defaults"] != "cleanup.policy=compact,delete;retention.ms=5" {
 		t.Fatalf("read %v, %v", f, err)
 	}
+	for text, want := range map[string]string{"data: off": "off", "data: 0.5": "0.5", "data: 604800000": "604800000", "data: 5m": "5m"} {
+		if f, err := ReadFile(strings.NewReader(text), names); err != nil || f["data"] != want {
+			t.Errorf("%q: read %v, %v", text, f, err)
+		}
+	}
 	if f, err := ReadFile(strings.NewReader(""), names); err != nil || len(f) != 0 {
 		t.Fatalf("an empty file: %v, %v", f, err)
 	}
-	for text, want := range map[string]string{"wal-filesize: 1": "wal-file-size", "datta: x": "\"data\"", "data: [1]": "list", "- a": "not a YAML map"} {
+	for text, want := range map[string]string{"wal-filesize: 1": "wal-file-size", "datta: x": "\"data\"", "data: [1]": "list", "- a": "not a YAML map",
+		"data:": "missing", "data: a\n---\ndata: b": "more than one", "data: a\ndata: b": "already defined"} {
 		if _, err := ReadFile(strings.NewReader(text), names); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one about %s", text, err, want)
 		}
