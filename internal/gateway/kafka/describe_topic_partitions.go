@@ -80,7 +80,7 @@ func (g *paging) add(name string, st *meta.Stream) bool {
 		return true
 	}
 	t := kmsg.NewDescribeTopicPartitionsResponseTopic()
-	t.Topic, t.TopicID, t.AuthorizedOperations = &st.Name, st.ID, operationsTopic
+	t.Topic, t.TopicID, t.IsInternal, t.AuthorizedOperations = &st.Name, st.ID, isInternal(st.Name), operationsTopic
 	to := min(len(st.Partitions), from+g.left)
 	for i := from; i < to; i++ {
 		t.Partitions = append(t.Partitions, g.partition(st, i))

@@ -85,7 +85,7 @@ func (f *fetching) asked() []*fetchPart {
 // full answers a request that names everything it wants.
 func (f *fetching) full(ctx context.Context, parts []*fetchPart) *fetchReply {
 	if f.req.SessionID != 0 {
-		f.s.sessions.remove(f.req.SessionID)
+		f.s.sessions.remove(f.rc.namespace, f.req.SessionID)
 	}
 	f.pass(parts)
 	if !f.done() && ctx.Err() == nil {
@@ -164,7 +164,7 @@ func (f *fetching) incremental(ctx context.Context, asked []*fetchPart) *fetchRe
 	defer f.s.sessions.give(sess)
 	sess.update(asked, f.req.ForgottenTopics)
 	if len(sess.parts) == 0 {
-		f.s.sessions.remove(sess.id)
+		f.s.sessions.remove(sess.space, sess.id)
 		return f.full(ctx, nil)
 	}
 	if sess.watch == nil {

@@ -124,11 +124,11 @@ func (c *sessions) give(s *session) {
 	}
 }
 
-// remove ends a session, if there is one of that ID.
-func (c *sessions) remove(id int32) {
+// remove ends a session, if the namespace has one of that ID.
+func (c *sessions) remove(space string, id int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.byID[id]; s != nil {
+	if s := c.byID[id]; s != nil && s.space == space {
 		c.drop(s)
 	}
 }

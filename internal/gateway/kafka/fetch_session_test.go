@@ -426,7 +426,7 @@ func TestSessionRestsWithoutItsConnection(t *testing.T) {
 		t.Error("what came while the session rested is not seen")
 	}
 	f.waiters(1)
-	f.s.sessions.remove(id)
+	f.s.sessions.remove(base.DefaultNamespace, id)
 	f.waiters(0)
 	if _, err := f.run(context.Background(), 13, kmsg.NewPtrFetchRequest()); err != nil {
 		t.Error(err)

@@ -128,6 +128,12 @@ func missingTopic(name string) *kerr.Error {
 	return kerr.UnknownTopicOrPartition
 }
 
+// isInternal reports whether clients take a topic for one of the broker's own, by Kafka's names. This broker has none;
+// they exist only if somebody makes them.
+func isInternal(name string) bool {
+	return name == "__consumer_offsets" || name == "__transaction_state" || name == "__share_group_state"
+}
+
 // autoCreateTimeout bounds how long a metadata request waits for the topics that it makes.
 const autoCreateTimeout = 10 * time.Second
 
@@ -153,7 +159,7 @@ type describing struct {
 // metadata describes a topic. A partition whose log is not made yet has no leader.
 func (d *describing) metadata(st *meta.Stream) kmsg.MetadataResponseTopic {
 	t := kmsg.NewMetadataResponseTopic()
-	t.Topic, t.TopicID, t.AuthorizedOperations = &st.Name, st.ID, d.operations
+	t.Topic, t.TopicID, t.IsInternal, t.AuthorizedOperations = &st.Name, st.ID, isInternal(st.Name), d.operations
 	t.Partitions = make([]kmsg.MetadataResponseTopicPartition, len(st.Partitions))
 	for i := range st.Partitions {
 		p := &t.Partitions[i]

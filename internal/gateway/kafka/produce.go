@@ -53,16 +53,20 @@ type produceResult struct {
 	logStart int64
 }
 
-// begin decodes a request, and hands what is valid of it to the journal.
+// begin decodes a request, and hands what is valid of it to the journal. Behind a request that broke the connection
+// nothing is begun: its producer repeats all that has no answer, in order.
 func (c *conn) begin(f *frame) {
+	if c.broken != nil {
+		c.busy.Add(-1)
+		f.buf.release()
+		return
+	}
 	f.rc.api.m.requests.Inc()
 	p := &produce{c: c, rc: f.rc, buf: f.buf}
 	if err := p.start(f.body); err != nil {
 		c.busy.Add(-1)
 		p.buf.release()
-		if c.broken == nil {
-			c.complain(f.rc, err)
-		}
+		c.complain(f.rc, err)
 		return
 	}
 	c.pending = append(c.pending, p)

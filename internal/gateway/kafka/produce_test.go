@@ -3,6 +3,7 @@ package kafka
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -249,6 +250,25 @@ func TestProduceWithoutAcks(t *testing.T) {
 		s, _ := w.m.State(st.Partitions[0].Log)
 		return s.HighWatermark == 6
 	})
+}
+
+// TestNothingIsProducedBehindABrokenRequest: records of later requests would overtake those of the broken one.
+func TestNothingIsProducedBehindABrokenRequest(t *testing.T) {
+	w := newWire(t, nil)
+	st := w.topic("t", 1)
+	good := produceOf("t", 0, -1, batchOf(1, 10))
+	good.Version = 9
+	frame := frameOf(2, good)
+	bad := frameOf(1, good)
+	bad = bad[:len(bad)-20]
+	binary.BigEndian.PutUint32(bad, uint32(len(bad)-4))
+	p := w.dial()
+	p.raw(append(append(bad, frame...), frame...))
+	p.closed()
+	w.ended(endedMalformed, 1)
+	if s, _ := w.m.State(st.Partitions[0].Log); s.HighWatermark != 0 {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestProduceTimesOut(t *testing.T) {

@@ -131,8 +131,11 @@ func (s *Server) forget(c *conn) {
 	s.running.Done()
 }
 
+// cutWait is how long Close waits for connections that it has cut.
+const cutWait = time.Second
+
 // Close stops accepting, ends what waits, answers what was received and closes all connections. When ctx ends it
-// cuts those that are left.
+// cuts those that are left, and returns why ctx ended.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -161,7 +164,10 @@ func (s *Server) Close(ctx context.Context) error {
 	for _, c := range conns {
 		c.nc.Close()
 	}
-	<-done
+	select {
+	case <-done:
+	case <-time.After(cutWait): // the disk may hang
+	}
 	return context.Cause(ctx)
 }
 
