@@ -2,8 +2,6 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 built=$root/.cache/interop
-godwit_pid=
-godwit_dir=
 
 die() {
 	echo "interop: $*" >&2
@@ -15,46 +13,69 @@ free_port() {
 }
 
 # start_broker sets BROKER. If it is set already, that broker is the one to test; otherwise Godwit is built and started on
-# free ports, with its data in a fresh directory and every limit as it is by default.
+# free ports, with its data in a fresh directory and every limit as it is by default. GODWIT_DIR is then that directory.
 start_broker() {
 	[ -z "${BROKER:-}" ] || return 0
-	local binary=${GODWIT:-$built/godwit}
 	mkdir -p "$built"
-	[ -n "${GODWIT:-}" ] || (cd "$root" && CGO_ENABLED=0 go build -o "$built/godwit" ./cmd/godwit)
-	godwit_dir=$(mktemp -d "${TMPDIR:-/tmp}/godwit-interop.XXXXXX")
+	if [ -z "${GODWIT:-}" ]; then
+		(cd "$root" && CGO_ENABLED=0 go build -o "$built/godwit" ./cmd/godwit)
+		GODWIT=$built/godwit
+	fi
+	GODWIT_DIR=$(mktemp -d "${TMPDIR:-/tmp}/godwit-interop.XXXXXX")
 	BROKER=127.0.0.1:$(free_port)
-	"$binary" serve --data "$godwit_dir/data" --kafka "$BROKER" --http 127.0.0.1:0 >"$built/godwit.log" 2>&1 &
-	godwit_pid=$!
+	export GODWIT GODWIT_DIR BROKER
 	trap stop_broker EXIT
 	trap 'exit 130' INT TERM
-	local i
+	: >"$built/godwit.log"
+	launch
+	echo "Godwit (process $(godwit_pid)) listens on $BROKER"
+}
+
+godwit_pid() { cat "$GODWIT_DIR/pid" 2>/dev/null; }
+godwit_runs() { kill -0 "$(godwit_pid)" 2>/dev/null; }
+
+# launch starts Godwit on GODWIT_DIR and BROKER and waits until it says that it is ready.
+launch() {
+	local before i
+	before=$(grep -c 'msg=ready' "$built/godwit.log" || true)
+	"$GODWIT" serve --data "$GODWIT_DIR/data" --kafka "$BROKER" --http 127.0.0.1:0 >>"$built/godwit.log" 2>&1 &
+	disown $! # a SIGKILL is no news to report
+	echo $! >"$GODWIT_DIR/pid"
 	for ((i = 0; i < 300; i++)); do
-		if grep -q ready "$built/godwit.log"; then
-			echo "Godwit (process $godwit_pid) listens on $BROKER"
-			return 0
-		fi
-		kill -0 "$godwit_pid" 2>/dev/null || break
+		[ "$(grep -c 'msg=ready' "$built/godwit.log" || true)" -eq "$before" ] || return 0
+		godwit_runs || break
 		sleep 0.1
 	done
 	cat "$built/godwit.log" >&2
 	die "Godwit did not become ready"
 }
 
-# broker_survived fails if the Godwit that start_broker started has ended or has said that it panicked.
+# halt SIGNAL ends Godwit and waits until it is gone.
+halt() {
+	local i
+	kill -s "$1" "$(godwit_pid)" 2>/dev/null || true
+	for ((i = 0; i < 300; i++)); do
+		godwit_runs || return 0
+		sleep 0.1
+	done
+	kill -s KILL "$(godwit_pid)" 2>/dev/null || true
+	die "Godwit did not end within 30 s of SIG$1"
+}
+
+# broker_survived fails if the Godwit that start_broker started has ended by itself, or complains in its log of more than
+# a client that it turned away.
 broker_survived() {
-	[ -n "$godwit_pid" ] || return 0
-	if ! kill -0 "$godwit_pid" 2>/dev/null || grep -q 'panic' "$built/godwit.log"; then
-		echo "interop: Godwit ended or panicked; the end of $built/godwit.log:" >&2
+	[ -n "${GODWIT_DIR:-}" ] || return 0
+	if ! godwit_runs || grep -qE 'level=ERROR|panic| failed' "$built/godwit.log"; then
+		echo "interop: Godwit ended or complains; the end of $built/godwit.log:" >&2
 		tail -n 40 "$built/godwit.log" >&2
 		return 1
 	fi
 }
 
 stop_broker() {
-	if [ -n "$godwit_pid" ]; then
-		kill "$godwit_pid" 2>/dev/null || true
-		wait "$godwit_pid" 2>/dev/null || true
-		godwit_pid=
-	fi
-	[ -z "$godwit_dir" ] || rm -rf "$godwit_dir"
+	[ -z "${GODWIT_DIR:-}" ] || {
+		halt TERM
+		rm -rf "$GODWIT_DIR"
+	}
 }

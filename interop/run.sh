@@ -34,7 +34,8 @@ install_java() {
 		once "$dir" "$root/interop/java/$pom.xml" "$root/interop/java/Client.java" || continue
 		rm -rf "${built:?}/$dir"
 		mkdir -p "$built/$dir"
-		mvn -q -B -Dstyle.color=never -f "$root/interop/java/$pom.xml" dependency:build-classpath "-Dmdep.outputFile=$built/$dir/cp.txt"
+		mvn -q -B -f "$root/interop/java/$pom.xml" dependency:build-classpath "-Dmdep.outputFile=$built/$dir/cp.txt" \
+			>"$built/mvn.log" 2>&1 || { cat "$built/mvn.log" >&2; die "Maven cannot fetch the Java clients"; }
 		javac -d "$built/$dir" -cp "$(cat "$built/$dir/cp.txt")" "$root/interop/java/Client.java"
 		made "$dir"
 	done
@@ -79,7 +80,9 @@ install_python
 install_node
 install_go
 start_broker
+restart=()
+[ -z "${GODWIT_DIR:-}" ] || restart=(-restart "$root/interop/restart.sh")
 status=0
-"$built/matrix" -broker "$BROKER" -source "$root/interop" -built "$built" "$@" || status=$?
+"$built/matrix" -broker "$BROKER" -source "$root/interop" -built "$built" "${restart[@]}" "$@" || status=$?
 broker_survived || status=1
 exit "$status"

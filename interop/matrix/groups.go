@@ -17,16 +17,28 @@ import (
 const perPartition = 20
 
 // groups checks consumer groups: with each client alone, whose second run resumes where the first had committed, and with
-// all clients taking turns in one group, each resuming behind the one before.
+// all clients taking turns in one group, each resuming behind the one before. The broker is killed between the two runs.
 func (s *session) groups(ctx context.Context) {
 	topic := s.topic("groups")
 	if err := s.seed(ctx, topic); err != nil {
 		s.report.add(check{group: "groups", name: "seed", err: err})
 		return
 	}
+	const all = canon.Partitions * perPartition
+	const part = all / 3
+	next := make([]map[int32]int64, len(s.clients))
+	errs := make([]error, len(s.clients))
 	// Members wait more than they work.
-	each(3*s.jobs, s.clients, func(_ int, c client) {
-		s.report.add(check{group: "groups", name: c.name + " resumes", err: s.resume(ctx, &c, topic)})
+	each(3*s.jobs, s.clients, func(i int, c client) {
+		next[i] = make(map[int32]int64)
+		errs[i] = s.turn(ctx, &c, s.topic("group-"+c.name), topic, part, next[i])
+	})
+	s.crash(ctx)
+	each(3*s.jobs, s.clients, func(i int, c client) {
+		if errs[i] == nil {
+			errs[i] = s.turn(ctx, &c, s.topic("group-"+c.name), topic, all-part, next[i])
+		}
+		s.report.add(check{group: "groups", name: c.name + " resumes", err: errs[i]})
 	})
 	s.relay(ctx, topic)
 }
@@ -42,19 +54,6 @@ func (s *session) seed(ctx context.Context, topic string) error {
 		}
 	}
 	return s.kafka.ProduceSync(ctx, rs...).FirstErr()
-}
-
-// resume reads a part with one process and the rest with another.
-func (s *session) resume(ctx context.Context, c *client, topic string) error {
-	group := s.topic("group-" + c.name)
-	next := make(map[int32]int64)
-	part := canon.Partitions * perPartition / 3
-	for _, n := range []int{part, canon.Partitions*perPartition - part} {
-		if err := s.turn(ctx, c, group, topic, n, next); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // relay gives every client a turn in one group.

@@ -25,6 +25,7 @@ type session struct {
 	prefix  string // of all names that the run makes in the broker
 	jobs    int
 	places  places
+	restart string // program that kills the broker and starts it again; empty for a broker that is not ours
 	clients []client
 	report  *report
 	kafka   *kgo.Client
@@ -34,7 +35,7 @@ type session struct {
 }
 
 // parts of a run, in order. read needs what write left behind.
-var parts = []string{"write", "read", "groups", "acks", "old", "tools", "franzgo"}
+var parts = []string{"write", "restart", "read", "groups", "acks", "old", "tools", "franzgo"}
 
 func main() {
 	broker := flag.String("broker", "", "address of the broker, host:port")
@@ -42,9 +43,11 @@ func main() {
 	built := flag.String("built", ".cache/interop", "the folder that run.sh prepared")
 	only := flag.String("clients", "", "comma-separated clients to run (default all)")
 	run := flag.String("parts", strings.Join(parts, ","), "comma-separated parts to run")
+	restart := flag.String("restart", "", "program that kills the broker with SIGKILL and starts it again (default: it is left alone)")
 	keep := flag.Bool("keep", false, "keep the topics for a look at them")
 	flag.Parse()
 	s := newSession(*broker, places{source: absolute(*source), built: absolute(*built)}, *only)
+	s.restart = *restart
 	ctx := context.Background()
 	start := time.Now()
 	for _, part := range strings.Split(*run, ",") {
@@ -88,7 +91,7 @@ func newSession(broker string, p places, only string) *session {
 
 func (s *session) part(ctx context.Context, name string) {
 	run, ok := map[string]func(context.Context){
-		"write": s.fill, "read": s.readAll, "groups": s.groups, "acks": s.acks, "old": s.oldProducers,
+		"write": s.fill, "restart": s.crash, "read": s.readAll, "groups": s.groups, "acks": s.acks, "old": s.oldProducers,
 		"tools": s.tools, "franzgo": s.franzgo,
 	}[name]
 	if !ok {
@@ -97,6 +100,15 @@ func (s *session) part(ctx context.Context, name string) {
 	start := time.Now()
 	run(ctx)
 	fmt.Fprintf(os.Stderr, "%s: %.1f s\n", name, time.Since(start).Seconds())
+}
+
+// crash kills the broker and starts it again, if it is ours: what it acknowledged has to be there afterwards.
+func (s *session) crash(ctx context.Context) {
+	if s.restart == "" {
+		return
+	}
+	_, err := run(ctx, []string{s.restart}, nil)
+	s.report.add(check{group: "restart", name: "kill -9 and start", err: err})
 }
 
 func (s *session) client(name string) *client {
