@@ -2,7 +2,7 @@
 # Measures Godwit beside Apache Kafka and writes the report. What `make bench` calls.
 #
 #   bench/run.sh                  everything, about half an hour; the report goes to docs/benchmarks
-#   bench/run.sh --quick          try everything, under three minutes, no report
+#   bench/run.sh --quick          try everything, under three minutes on a quiet machine, no report
 #   bench/run.sh ARGS...          further arguments of bench/sidebyside; see --help
 #
 # Needs Go, Java 17 and Maven, and 40 GiB of free disk (6 GiB with --quick). Whatever is started is

@@ -23,7 +23,9 @@ func (h *harness) consumerPerf(ctx context.Context, addr, use string, f topicFil
 	cmd := exec.Command(h.kafkaScript(), "tool", "org.apache.kafka.tools.ConsumerPerformance",
 		"--bootstrap-server", addr, "--topic", f.topic, "--num-records", strconv.FormatInt(f.records, 10),
 		"--timeout", "60000")
-	h.rec.command(use, h.shown(cmd.Args))
+	if use != "" {
+		h.rec.command(use, h.shown(cmd.Args))
+	}
 	text, err := h.sup.run(ctx, cmd)
 	if err != nil {
 		return outcome{}, err

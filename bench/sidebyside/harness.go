@@ -43,9 +43,9 @@ func fullPlan() plan {
 // quickPlan tries everything in under three minutes; its figures mean little.
 func quickPlan() plan {
 	return plan{
-		rounds: 1, runFor: 2 * time.Second, flushFor: 2 * time.Second, franzFor: time.Second, readFor: time.Second,
-		warmRecords: 50_000, diskBytes: 64 << 20, starts: 1, idle: 2 * time.Second,
-		scaleTopics: 50, many: 240, manyFor: 2 * time.Second, needBytes: 6 << 30,
+		rounds: 1, runFor: 2 * time.Second, flushFor: 2 * time.Second, franzFor: time.Second, readFor: 500 * time.Millisecond,
+		warmRecords: 30_000, diskBytes: 64 << 20, starts: 1, idle: time.Second,
+		scaleTopics: 50, many: 120, manyFor: time.Second, needBytes: 6 << 30,
 	}
 }
 
