@@ -50,7 +50,10 @@ func cut(size, have int) error {
 // open begins with the records behind a header.
 func (r *Reader) open(info *Info, records []byte, limit int) error {
 	r.Info, r.records, r.err = *info, records, nil
-	if c := info.Codec(); c != compress.None && info.Records > 0 {
+	switch c := info.Codec(); {
+	case !c.Known():
+		return r.fail(unknownCodec(c))
+	case c != compress.None && len(records) > 0: // an empty batch may have a codec and nothing compressed
 		if err := r.decompress(c, limit); err != nil {
 			return err
 		}
@@ -63,9 +66,6 @@ func (r *Reader) open(info *Info, records []byte, limit int) error {
 func (r *Reader) rewind() { r.rest, r.n, r.Record = r.records, 0, Record{} }
 
 func (r *Reader) decompress(c compress.Codec, limit int) error {
-	if !c.Known() {
-		return r.fail(unknownCodec(c))
-	}
 	if r.scratch == nil {
 		r.scratch = scratches.Get().(*[]byte)
 	}

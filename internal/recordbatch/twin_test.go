@@ -34,6 +34,9 @@ func twinRead(b []byte) (*twinBatch, error) {
 	if sum := crc32.Checksum(b[21:], crc32.MakeTable(crc32.Castagnoli)); sum != uint32(t.CRC) {
 		return nil, fmt.Errorf("checksum %x, should be %x", uint32(t.CRC), sum)
 	}
+	if t.NumRecords == 0 && len(t.Records) == 0 {
+		return t, nil // nothing is there, not even compressed
+	}
 	body, err := kgo.DefaultDecompressor().Decompress(t.Records, kgo.CompressionCodecType(t.Attributes&7))
 	if err != nil {
 		return nil, err
