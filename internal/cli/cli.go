@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -43,6 +45,8 @@ and in another terminal:
     echo hello | godwit produce orders
     godwit consume orders
 
+A broker's address may also come from $GODWIT_BROKER.
+
 Exit codes: 0 it worked, 1 it did not, 2 the command line makes no sense, 3 fsck found damage.`
 
 // commands is the tree of all commands.
@@ -72,11 +76,13 @@ var errDamage = errors.New("damage was found")
 func Main(args []string, p Programs, in io.Reader, out, errOut io.Writer) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
+	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
+	return run(ctx, args, p, in, out, errOut)
+}
+
+func run(ctx context.Context, args []string, p Programs, in io.Reader, out, errOut io.Writer) int {
 	code := -1
-	var c commands
-	parser, err := kong.New(&c, kong.Name("godwit"), kong.Description(description), kong.DefaultEnvars("GODWIT"),
-		kong.Writers(out, errOut), kong.Exit(func(n int) { code = n }), kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+	parser, err := newParser(out, errOut, func(n int) { code = n })
 	if err != nil {
 		fmt.Fprintln(errOut, "godwit:", err)
 		return exitUsage
@@ -86,7 +92,7 @@ func Main(args []string, p Programs, in io.Reader, out, errOut io.Writer) int {
 		return code
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "godwit: %v\nTry: godwit %s--help\n", err, commandOf(args))
+		fmt.Fprintf(errOut, "godwit: %v\nTry: godwit %s--help\n", err, commandOf(parser, args))
 		return exitUsage
 	}
 	err = k.Run(&env{ctx: ctx, in: in, out: out, err: errOut, programs: p, names: settingNames(parser)})
@@ -110,22 +116,56 @@ func usage(format string, args ...any) error {
 	return fmt.Errorf("%w%w", errUsage, fmt.Errorf(format, args...))
 }
 
-// commandOf is the part of the command line that names the command.
-func commandOf(args []string) string {
+func newParser(out, errOut io.Writer, exit func(int)) (*kong.Kong, error) {
+	return kong.New(new(commands), kong.Name("godwit"), kong.Description(description), kong.PostBuild(environment),
+		kong.Writers(out, errOut), kong.Exit(exit), kong.ValueFormatter(valueHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))
+}
+
+// environment gives every setting of serve its variable. Other flags have one where their tags say so: a variable for each
+// would have `topic create --config` read what `serve --config` is told.
+func environment(k *kong.Kong) error {
+	for _, c := range k.Model.Children {
+		if c.Name != "serve" {
+			continue
+		}
+		for _, f := range c.Flags {
+			f.Envs = []string{"GODWIT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))}
+			f.Tag.Envs = f.Envs
+		}
+	}
+	return nil
+}
+
+// valueHelp is the help of a flag with its default and its variable.
+func valueHelp(v *kong.Value) string {
+	var more []string
+	if unset := v.Default == "" || v.Default == "-1"; !unset && v.Flag != nil && v.Flag.PlaceHolder != "" {
+		more = append(more, "default "+v.Default)
+	} else if v.Flag != nil && v.Default == "true" {
+		more = append(more, "on by default")
+	}
+	for _, name := range v.Tag.Envs {
+		more = append(more, "$"+name)
+	}
+	if len(more) == 0 {
+		return v.Help
+	}
+	return strings.TrimSuffix(v.Help, ".") + " (" + strings.Join(more, ", ") + ")."
+}
+
+// commandOf is the part of the command line that names a command.
+func commandOf(k *kong.Kong, args []string) string {
 	var words []string
+	node := k.Model.Node
 	for _, a := range args {
-		if strings.HasPrefix(a, "-") || len(words) == 2 {
+		i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Type == kong.CommandNode && n.Name == a })
+		if i < 0 {
 			break
 		}
-		words = append(words, a)
-		if a != "topic" {
-			break
-		}
+		node, words = node.Children[i], append(words, a+" ")
 	}
-	if len(words) == 0 {
-		return ""
-	}
-	return strings.Join(words, " ") + " "
+	return strings.Join(words, "")
 }
 
 // settingNames lists the flags of serve that are settings.
@@ -142,25 +182,31 @@ func settingNames(k *kong.Kong) (names []string) {
 	return names
 }
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"As one JSON object."`
+}
 
 // Run implements the command.
-func (versionCmd) Run(e *env) error {
-	_, err := fmt.Fprintln(e.out, "godwit", e.programs.Version)
+func (c *versionCmd) Run(e *env) error {
+	if c.JSON {
+		return writeJSON(e.out, map[string]string{"version": e.programs.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+	}
+	_, err := fmt.Fprintf(e.out, "godwit %s (%s, %s/%s)\n", e.programs.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
 type fsckCmd struct {
-	Data string `default:"./data" placeholder:"DIR" help:"Data directory of the stopped broker."`
+	Data string `default:"./data" placeholder:"DIR" env:"GODWIT_DATA" help:"Data directory of the stopped broker."`
 	JSON bool   `name:"json" help:"One JSON object a line."`
 }
 
 // Help is shown below the usage.
 func (fsckCmd) Help() string {
 	return `Reads every file of the log, every record batch and the saved state, and reports each thing that is not as it should
-be with its file and position. It changes nothing.
+be with its file and position. It changes nothing. The exit code is 3 if anything was found.
 
-    godwit fsck --data ./data`
+    godwit fsck --data ./data
+    godwit fsck --data ./data --json`
 }
 
 // Run implements the command.

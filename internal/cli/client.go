@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"text/tabwriter"
 	"time"
 
@@ -16,59 +17,102 @@ import (
 
 // brokerFlags are what every client command takes.
 type brokerFlags struct {
-	Broker  string        `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"A broker that speaks the Kafka protocol."`
-	Timeout time.Duration `default:"10s" help:"How long to wait for the broker."`
+	Broker  string        `default:"127.0.0.1:9092" placeholder:"HOST:PORT" env:"GODWIT_BROKER" help:"A broker that speaks the Kafka protocol."`
+	Timeout time.Duration `default:"10s" placeholder:"10s" help:"How long to wait for the broker's answer."`
 	JSON    bool          `name:"json" help:"One JSON object a line."`
 }
 
-// client connects; opts come on top.
-func (b *brokerFlags) client(opts ...kgo.Opt) (*kgo.Client, error) {
+// errNoBroker marks errors of reaching the broker at all.
+var errNoBroker = errors.New("no broker answers")
+
+// connect makes a client once something answers at the address; opts come on top.
+func (b *brokerFlags) connect(ctx context.Context, opts ...kgo.Opt) (*kgo.Client, error) {
+	if b.Timeout <= 0 {
+		return nil, usage("--timeout must be above 0")
+	}
+	if _, _, err := net.SplitHostPort(b.Broker); err != nil {
+		return nil, usage("--broker %q is not HOST:PORT", b.Broker)
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
+	defer cancel()
+	// The client library tries again and again; a refused connection needs no second look.
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", b.Broker)
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", errNoBroker, b.Broker, err)
+	}
+	c.Close()
 	base := []kgo.Opt{
 		kgo.SeedBrokers(b.Broker), kgo.ClientID("godwit"), kgo.DialTimeout(b.Timeout),
 		kgo.RetryTimeout(b.Timeout), kgo.RequestTimeoutOverhead(b.Timeout),
 	}
-	return kgo.NewClient(append(base, opts...)...)
+	cl, err := kgo.NewClient(append(base, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := cl.Ping(ctx); err != nil {
+		cl.Close()
+		return nil, fmt.Errorf("%w at %s: %w", errNoBroker, b.Broker, err)
+	}
+	return cl, nil
 }
 
 // admin runs fn with an admin client, within the time-out.
 func (b *brokerFlags) admin(ctx context.Context, fn func(ctx context.Context, adm *kadm.Client) error) error {
-	cl, err := b.client()
+	cl, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	if err := b.ping(ctx, cl); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
 	return fn(ctx, kadm.NewClient(cl))
 }
 
-// ping finds out whether there is a broker.
-func (b *brokerFlags) ping(ctx context.Context, cl *kgo.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
-	defer cancel()
-	if err := cl.Ping(ctx); err != nil {
-		return fmt.Errorf("no broker answers at %s: %w", b.Broker, err)
-	}
-	return nil
+// refusal is a broker's error in the broker's words.
+type refusal struct {
+	what, msg string
+	err       error
 }
+
+// Unwrap returns the error of the code.
+func (r *refusal) Unwrap() error { return r.err }
+
+func (r *refusal) Error() string {
+	text := r.err.Error()
+	if k, ok := errors.AsType[*kerr.Error](r.err); ok && r.msg != "" {
+		text = r.msg + " (" + k.Message + ")"
+	}
+	return r.what + ": " + text
+}
+
+// withMessage adds the broker's own words to an error code.
+func withMessage(what string, err error, msg string) error { return &refusal{what, msg, err} }
 
 // explain says what to do about errors that are known.
 func explain(err error) string {
-	text := err.Error()
+	hint := ""
 	switch {
+	case errors.Is(err, errNoBroker):
+		hint = "Is a broker running there? Start one: godwit serve. Or name another: --broker HOST:PORT"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return text + "\nThe topic does not exist. See what there is: godwit topic list"
+		hint = "The topic does not exist. See what there is: godwit topic list. Or make it: godwit topic create NAME"
 	case errors.Is(err, kerr.TopicAlreadyExists):
-		return text + "\nSee it: godwit topic describe NAME"
+		hint = "See it: godwit topic describe NAME. Change it: godwit topic alter NAME"
+	case errors.Is(err, kerr.InvalidConfig):
+		hint = "See a topic's configuration and its names: godwit topic describe NAME --all"
+	case errors.Is(err, kerr.InvalidPartitions):
+		hint = "The number of partitions can only grow: godwit topic describe NAME shows it"
+	case errors.Is(err, kerr.InvalidReplicationFactor):
+		hint = "There cannot be more replicas than brokers; leave --replicas out for the broker's default"
 	case errors.Is(err, kerr.MessageTooLarge):
-		return text + "\nRaise the limit of the topic: godwit topic alter NAME --config max.message.bytes=BYTES"
+		hint = "Raise the limit of the topic: godwit topic alter NAME --config max.message.bytes=BYTES"
 	case errors.Is(err, context.DeadlineExceeded):
-		return text + "\nIs a broker running there? Start one: godwit serve. Or name another: --broker HOST:PORT"
+		hint = "The broker took too long; wait longer with --timeout, or look at its log"
 	}
-	return text
+	if hint == "" {
+		return err.Error()
+	}
+	return err.Error() + "\n" + hint + "."
 }
 
 // writeJSON writes one line.

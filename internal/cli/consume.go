@@ -3,30 +3,25 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 type consumeCmd struct {
 	brokerFlags
 	Topic      string  `arg:"" help:"Topic to read."`
-	From       string  `default:"beginning" placeholder:"WHERE" help:"Where to begin: 'beginning', 'end', an offset, or a time such as 2026-01-31T12:00:00Z."`
-	Partitions []int32 `name:"partition" help:"Partition to read, may be given several times; all by default."`
+	From       string  `default:"beginning" placeholder:"WHERE" help:"Where to begin: 'beginning', 'end', an offset, or a time such as 2026-01-31T12:00:00Z, 2026-01-31 or 15m for so long ago."`
+	Partitions []int32 `name:"partition" placeholder:"N" help:"Partition to read, may be given several times; all by default."`
 	Follow     bool    `short:"f" help:"Wait for more at the end."`
-	Count      int64   `short:"n" help:"Stop after so many records."`
-	Group      string  `help:"Read as a member of this consumer group, from its committed offsets, and commit."`
+	Count      int64   `short:"n" default:"-1" placeholder:"N" help:"Stop after so many records."`
+	Group      string  `placeholder:"NAME" help:"Read as a member of this consumer group, from its committed offsets, and commit what was shown."`
 	Keys       bool    `help:"Show keys."`
 	Headers    bool    `help:"Show headers."`
 	Offsets    bool    `help:"Show partition and offset."`
@@ -35,229 +30,250 @@ type consumeCmd struct {
 
 // Help is shown below the usage.
 func (consumeCmd) Help() string {
-	return `    godwit consume orders
+	return `Without --follow it reads what is there when it begins, and ends. A line is a record: its value, and before it, between
+tabs, what --timestamps, --offsets, --headers and --keys ask for. --json has everything, and loses nothing: what is not text
+is in fields that end in Base64.
+
+    godwit consume orders
     godwit consume orders --follow --keys --headers --offsets --timestamps
     godwit consume orders --from 2026-01-31T12:00:00Z --count 10 --json
-
-Without --follow it reads what is there at the start and ends.`
+    godwit consume orders --from end --follow --partition 0 --partition 2
+    godwit consume orders --group billing --count 100`
 }
 
 // Run implements the command.
 func (c *consumeCmd) Run(e *env) error {
-	out := bufio.NewWriterSize(e.out, 64<<10)
-	defer out.Flush()
-	if c.Group != "" {
-		if len(c.Partitions) > 0 || c.From != "beginning" {
-			return usage("--group reads from the group's offsets: --partition and --from do not go with it")
-		}
-		return c.readGroup(e, out)
-	}
-	var plan *readPlan
-	if err := c.admin(e.ctx, func(ctx context.Context, adm *kadm.Client) (err error) {
-		plan, err = c.plan(ctx, adm)
-		return err
-	}); err != nil {
-		return err
-	}
-	if plan.left == 0 && !c.Follow {
-		return nil
-	}
-	cl, err := c.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic: plan.from}), kgo.FetchMaxWait(500*time.Millisecond))
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	return c.read(e, cl, out, plan)
-}
-
-// readPlan says where to begin and, without --follow, where to stop.
-type readPlan struct {
-	from map[int32]kgo.Offset
-	end  map[int32]int64 // per partition that has something to read
-	left int64           // offsets between, over all partitions
-}
-
-func (c *consumeCmd) plan(ctx context.Context, adm *kadm.Client) (*readPlan, error) {
-	ends, err := adm.ListEndOffsets(ctx, c.Topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return nil, err
-	}
-	begins, err := c.begins(ctx, adm, ends)
-	if err != nil {
-		return nil, err
-	}
-	p := &readPlan{from: map[int32]kgo.Offset{}, end: map[int32]int64{}}
-	ends.Each(func(o kadm.ListedOffset) {
-		if len(c.Partitions) > 0 && !slices.Contains(c.Partitions, o.Partition) {
-			return
-		}
-		at := begins[o.Partition]
-		p.from[o.Partition] = kgo.NewOffset().At(at)
-		if at < o.Offset {
-			p.end[o.Partition] = o.Offset
-			p.left += o.Offset - at
-		}
-	})
-	for _, n := range c.Partitions {
-		if _, ok := p.from[n]; !ok {
-			return nil, usage("topic %s has no partition %d", c.Topic, n)
-		}
-	}
-	return p, nil
-}
-
-// begins finds the first offset to read of each partition.
-func (c *consumeCmd) begins(ctx context.Context, adm *kadm.Client, ends kadm.ListedOffsets) (map[int32]int64, error) {
-	out := map[int32]int64{}
-	take := func(l kadm.ListedOffsets, err error) error {
-		if err != nil {
-			return err
-		}
-		l.Each(func(o kadm.ListedOffset) { out[o.Partition] = o.Offset })
-		return l.Error()
-	}
-	starts, err := adm.ListStartOffsets(ctx, c.Topic)
+	from, err := parseFrom(c.From, time.Now())
 	switch {
 	case err != nil:
-		return nil, err
-	case c.From == "beginning":
-		return out, take(starts, nil)
-	case c.From == "end":
-		return out, take(ends, nil)
+		return err
+	case c.Group != "" && (len(c.Partitions) > 0 || c.From != "beginning"):
+		return usage("--group reads from the group's offsets: --partition and --from do not go with it")
+	case c.Count < -1:
+		return usage("--count %d is not a number of records", c.Count)
 	}
-	if n, err := strconv.ParseInt(c.From, 10, 64); err == nil && n >= 0 {
-		ends.Each(func(o kadm.ListedOffset) {
-			s, _ := starts.Lookup(c.Topic, o.Partition)
-			out[o.Partition] = min(max(n, s.Offset), o.Offset)
-		})
-		return out, nil
+	out := bufio.NewWriterSize(e.out, 64<<10)
+	r := &reader{topic: c.Topic, follow: c.Follow, left: c.Count, emit: func(rec *kgo.Record) error { return c.write(out, rec) }}
+	if c.Group != "" {
+		err = c.readGroup(e, r, out)
+	} else {
+		err = c.readAll(e, r, out, from)
 	}
-	t, err := time.Parse(time.RFC3339, c.From)
-	if err != nil {
-		return nil, usage("--from %q is not 'beginning', 'end', an offset, or a time such as 2026-01-31T12:00:00Z", c.From)
+	if flushed := out.Flush(); err == nil {
+		err = flushed
 	}
-	return out, take(adm.ListOffsetsAfterMilli(ctx, t.UnixMilli(), c.Topic))
+	return err
 }
 
-// read writes records until everything planned is there.
-func (c *consumeCmd) read(e *env, cl *kgo.Client, out *bufio.Writer, plan *readPlan) error {
-	bar := c.progress(e, plan.left)
-	defer bar.stop()
-	done := map[int32]bool{}
-	for n := int64(0); ; {
-		fetches := cl.PollFetches(e.ctx)
-		if e.ctx.Err() != nil {
-			return nil
-		}
-		if err := fetches.Err(); err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-		for it := fetches.RecordIter(); !it.Done(); {
-			r := it.Next()
-			end, wanted := plan.end[r.Partition]
-			if !c.Follow && (!wanted || r.Offset >= end) {
-				continue
-			}
-			if err := c.write(out, r); err != nil {
-				return err
-			}
-			bar.add(1)
-			if n++; n == c.Count {
-				return nil
-			}
-			if wanted && r.Offset+1 >= end {
-				done[r.Partition] = true
-			}
-		}
-		if c.finished(fetches, plan, done) {
-			return nil
-		}
-		if c.Follow {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-		}
-	}
+// place is where to begin.
+type place struct {
+	end    bool
+	offset int64     // from the beginning if below 0
+	at     time.Time // if not zero
 }
 
-// finished reports whether all partitions are read to their planned end. An end that compaction emptied counts once the
-// broker has nothing more.
-func (c *consumeCmd) finished(f kgo.Fetches, plan *readPlan, done map[int32]bool) bool {
-	if c.Follow {
-		return false
+func parseFrom(text string, now time.Time) (place, error) {
+	switch text {
+	case "beginning":
+		return place{offset: -1}, nil
+	case "end":
+		return place{end: true}, nil
 	}
-	f.EachPartition(func(p kgo.FetchTopicPartition) {
-		if len(p.Records) == 0 && p.HighWatermark >= plan.end[p.Partition] {
-			done[p.Partition] = true
-		}
-	})
-	for p := range plan.end {
-		if !done[p] {
-			return false
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+		return place{offset: n}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return place{at: t}, nil
 		}
 	}
-	return true
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return place{at: now.Add(-d)}, nil
+	}
+	return place{}, usage("--from %q is not 'beginning', 'end', an offset, or a time such as 2026-01-31T12:00:00Z, 2026-01-31 or 15m for so long ago", text)
 }
 
-func (c *consumeCmd) readGroup(e *env, out *bufio.Writer) error {
-	cl, err := c.client(kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topic), kgo.DisableAutoCommit(),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(500*time.Millisecond))
+// readAll reads partitions without a group.
+func (c *consumeCmd) readAll(e *env, r *reader, out *bufio.Writer, from place) error {
+	cl, err := c.connect(e.ctx, kgo.KeepControlRecords(), kgo.FetchMaxWait(quiet/2))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	idle := 0
-	for n := int64(0); ; {
-		ctx, cancel := context.WithTimeout(e.ctx, 2*time.Second)
-		fetches := cl.PollFetches(ctx)
-		cancel()
-		if err := fetches.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+	r.client = cl
+	ctx, cancel := context.WithTimeout(e.ctx, c.Timeout)
+	defer cancel()
+	if err := c.plan(ctx, r, from); err != nil {
+		return err
+	}
+	offsets := map[int32]kgo.Offset{}
+	for p, s := range r.parts {
+		if s.next < s.end {
+			offsets[p] = kgo.NewOffset().At(s.next)
+		}
+	}
+	cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic: offsets})
+	bar := c.progress(e, r)
+	defer bar.stop()
+	r.after = func([]int32) error {
+		bar.show(r)
+		if c.Follow {
+			return out.Flush()
+		}
+		return nil
+	}
+	return r.run(e.ctx)
+}
+
+// plan finds the offsets to read.
+func (c *consumeCmd) plan(ctx context.Context, r *reader, from place) error {
+	adm := kadm.NewClient(r.client)
+	topics, err := adm.ListTopics(ctx, c.Topic)
+	if err == nil {
+		err = topics.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Topic, err)
+	}
+	r.id = topics[c.Topic].ID
+	ends, err := listed(adm.ListEndOffsets(ctx, c.Topic))
+	if err != nil {
+		return err
+	}
+	starts, err := listed(adm.ListStartOffsets(ctx, c.Topic))
+	if err != nil {
+		return err
+	}
+	begins := starts
+	switch {
+	case from.end:
+		begins = ends
+	case !from.at.IsZero():
+		if begins, err = listed(adm.ListOffsetsAfterMilli(ctx, from.at.UnixMilli(), c.Topic)); err != nil {
 			return err
 		}
-		var last []*kgo.Record
-		for it := fetches.RecordIter(); !it.Done() && (c.Count == 0 || n < c.Count); n++ {
-			r := it.Next()
-			if err := c.write(out, r); err != nil {
-				return err
-			}
-			last = append(last, r)
+	}
+	wanted := c.Partitions
+	if len(wanted) == 0 {
+		wanted = topics[c.Topic].Partitions.Numbers()
+	}
+	at := map[int32]int64{}
+	for _, p := range wanted {
+		begin, ok1 := begins.Lookup(c.Topic, p)
+		start, ok2 := starts.Lookup(c.Topic, p)
+		end, ok3 := ends.Lookup(c.Topic, p)
+		if !ok1 || !ok2 || !ok3 {
+			return usage("topic %s has no partition %d", c.Topic, p)
 		}
+		at[p] = begin.Offset
+		if from.offset > 0 {
+			at[p] = min(max(from.offset, start.Offset), end.Offset)
+		}
+	}
+	r.assign(at, ends)
+	return nil
+}
+
+// listed joins the two ways in which listing offsets fails.
+func listed(l kadm.ListedOffsets, err error) (kadm.ListedOffsets, error) {
+	if err == nil {
+		err = l.Error()
+	}
+	return l, err
+}
+
+// readGroup reads the partitions that the group gives to this member.
+func (c *consumeCmd) readGroup(e *env, r *reader, out *bufio.Writer) error {
+	cl, err := c.connect(e.ctx, kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topic), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
+		kgo.Balancers(kgo.RangeBalancer()), // what members in other languages know too
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords(), kgo.FetchMaxWait(quiet/2),
+		kgo.OnPartitionsAssigned(func(ctx context.Context, cl *kgo.Client, added map[string][]int32) {
+			if err := c.assigned(ctx, kadm.NewClient(cl), r, added[c.Topic]); err != nil {
+				r.fail(err)
+			}
+		}),
+		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, gone map[string][]int32) { r.revoke(gone[c.Topic]) }),
+		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, gone map[string][]int32) { r.revoke(gone[c.Topic]) }))
+	if err != nil {
+		return err
+	}
+	defer cl.CloseAllowingRebalance()
+	r.client = cl
+	r.after = func(read []int32) error {
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		if len(last) > 0 {
-			if err := cl.CommitRecords(context.WithoutCancel(e.ctx), last...); err != nil {
-				return fmt.Errorf("committing: %w", err)
+		commit := map[int32]kgo.EpochOffset{}
+		for _, p := range read {
+			if n, ok := r.next(p); ok {
+				commit[p] = kgo.EpochOffset{Epoch: -1, Offset: n}
 			}
-			idle = 0
-		} else {
-			idle++
 		}
-		if e.ctx.Err() != nil || (c.Count > 0 && n >= c.Count) || (!c.Follow && idle >= groupIdle) {
-			return nil
+		var failed error
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), c.Timeout)
+		defer cancel()
+		cl.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{c.Topic: commit}, commitDone(&failed))
+		return failed
+	}
+	return r.run(e.ctx)
+}
+
+// commitDone takes the first error out of a commit's answer.
+func commitDone(failed *error) func(*kgo.Client, *kmsg.OffsetCommitRequest, *kmsg.OffsetCommitResponse, error) {
+	return func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+		if err == nil {
+			for _, t := range resp.Topics {
+				for _, p := range t.Partitions {
+					if err == nil {
+						err = kerr.ErrorForCode(p.ErrorCode)
+					}
+				}
+			}
+		}
+		if err != nil {
+			*failed = fmt.Errorf("what was shown could not be committed and will be shown again: %w", err)
 		}
 	}
 }
 
-// groupIdle is after how many empty polls of two seconds a group read without --follow ends: a group takes three seconds to
-// form.
-const groupIdle = 4
+// assigned begins to read partitions that the group gave to this member, from its committed offsets.
+func (c *consumeCmd) assigned(ctx context.Context, adm *kadm.Client, r *reader, partitions []int32) error {
+	topics, err := adm.ListTopics(ctx, c.Topic)
+	if err == nil {
+		err = topics.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Topic, err)
+	}
+	r.id = topics[c.Topic].ID
+	starts, err := listed(adm.ListStartOffsets(ctx, c.Topic))
+	if err != nil {
+		return err
+	}
+	ends, err := listed(adm.ListEndOffsets(ctx, c.Topic))
+	if err != nil {
+		return err
+	}
+	committed, err := adm.FetchOffsets(ctx, c.Group)
+	if err != nil {
+		return fmt.Errorf("the offsets of group %s: %w", c.Group, err)
+	}
+	at := map[int32]int64{}
+	for _, p := range partitions {
+		start, _ := starts.Lookup(c.Topic, p)
+		at[p] = start.Offset
+		if o, ok := committed.Lookup(c.Topic, p); ok && o.At >= 0 {
+			at[p] = max(o.At, start.Offset)
+		}
+	}
+	r.assign(at, ends)
+	return nil
+}
 
 // write shows one record.
 func (c *consumeCmd) write(w *bufio.Writer, r *kgo.Record) error {
 	if c.JSON {
-		j := jsonRecord{Topic: r.Topic, Partition: &r.Partition, Offset: &r.Offset, Timestamp: r.Timestamp.UnixMilli()}
-		j.Key, j.KeyBase64 = asText(r.Key)
-		j.Value, j.ValueBase64 = asText(r.Value)
-		for _, h := range r.Headers {
-			jh := jsonHeader{Name: h.Key}
-			jh.Value, jh.ValueBase64 = asText(h.Value)
-			j.Headers = append(j.Headers, jh)
-		}
-		return writeJSON(w, j)
+		return writeJSON(w, toJSON(r))
 	}
 	if c.Times {
 		fmt.Fprintf(w, "%s\t", r.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -268,7 +284,9 @@ func (c *consumeCmd) write(w *bufio.Writer, r *kgo.Record) error {
 	if c.Headers {
 		names := make([]string, len(r.Headers))
 		for i, h := range r.Headers {
-			names[i] = h.Key + "=" + string(h.Value)
+			if names[i] = h.Key + "=null"; h.Value != nil {
+				names[i] = h.Key + "=" + string(h.Value)
+			}
 		}
 		fmt.Fprintf(w, "%s\t", strings.Join(names, ","))
 	}
@@ -282,55 +300,4 @@ func (c *consumeCmd) write(w *bufio.Writer, r *kgo.Record) error {
 	}
 	w.Write(r.Value)
 	return w.WriteByte('\n')
-}
-
-func asText(b []byte) (*string, []byte) {
-	if b == nil {
-		return nil, nil
-	}
-	if !utf8.Valid(b) {
-		return nil, b
-	}
-	s := string(b)
-	return &s, nil
-}
-
-// progress is a bar on the terminal; nothing if there is none, or little to read.
-type progress struct {
-	p   *mpb.Progress
-	bar *mpb.Bar
-}
-
-// longRead is from how many records on progress is shown.
-const longRead = 100_000
-
-func (c *consumeCmd) progress(e *env, total int64) *progress {
-	if c.Follow || total < longRead || !terminal(e.err) || terminal(e.out) {
-		return &progress{}
-	}
-	p := mpb.New(mpb.WithOutput(e.err), mpb.WithWidth(48))
-	return &progress{p, p.AddBar(total, mpb.PrependDecorators(decor.CountersNoUnit("%d / %d records")),
-		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))}
-}
-
-func (p *progress) add(n int) {
-	if p.bar != nil {
-		p.bar.IncrBy(n)
-	}
-}
-
-func (p *progress) stop() {
-	if p.bar != nil {
-		p.bar.Abort(false)
-		p.p.Wait()
-	}
-}
-
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	st, err := f.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,15 +24,17 @@ type topicCmd struct {
 type topicCreate struct {
 	brokerFlags
 	Names      []string          `arg:"" name:"name" help:"Names of the topics."`
-	Partitions int32             `default:"-1" help:"Number of partitions; -1 for the broker's default."`
-	Replicas   int16             `default:"-1" help:"Replication factor; -1 for the broker's default."`
+	Partitions int32             `default:"-1" placeholder:"N" help:"Number of partitions; the broker's default if not given."`
+	Replicas   int16             `default:"-1" placeholder:"N" help:"Replication factor; the broker's default if not given."`
 	Set        map[string]string `name:"config" placeholder:"NAME=VALUE" help:"Configuration, may be given several times."`
 	DryRun     bool              `help:"Only check whether it would work."`
 }
 
 // Help is shown below the usage.
 func (topicCreate) Help() string {
-	return `    godwit topic create orders --partitions 12
+	return `What is not given comes from the broker: its number of partitions, its defaults of the configuration.
+
+    godwit topic create orders --partitions 12
     godwit topic create users --config cleanup.policy=compact --config retention.ms=-1`
 }
 
@@ -50,39 +53,47 @@ func (c *topicCreate) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range c.Names {
+		return each(c.Names, func(name string) error {
 			r := res[name]
-			if r.Err != nil {
+			switch {
+			case r.Err != nil:
 				return withMessage(name, r.Err, r.ErrMessage)
-			}
-			if c.JSON {
-				err = writeJSON(e.out, map[string]any{"topic": name, "id": idText(r.ID), "partitions": r.NumPartitions, "dryRun": c.DryRun})
-			} else if c.DryRun {
+			case c.JSON:
+				return writeJSON(e.out, map[string]any{"topic": name, "id": idText(r.ID), "partitions": r.NumPartitions, "dryRun": c.DryRun})
+			case c.DryRun:
 				_, err = fmt.Fprintf(e.out, "%s could be created with %d partition(s)\n", name, r.NumPartitions)
-			} else {
+			default:
 				_, err = fmt.Fprintf(e.out, "created %s with %d partition(s)\n", name, r.NumPartitions)
 			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+			return err
+		})
 	})
+}
+
+// each reports on all topics of a command, also on those behind one that failed.
+func each(names []string, report func(name string) error) error {
+	var failed []error
+	for _, name := range names {
+		if err := report(name); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // idText writes a topic ID as Kafka does.
 func idText(id kadm.TopicID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// withMessage adds the broker's own words to an error code.
-func withMessage(what string, err error, msg string) error {
-	if msg == "" {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return fmt.Errorf("%s: %s (%w)", what, msg, err)
-}
-
 type topicList struct {
 	brokerFlags
+}
+
+// Help is shown below the usage.
+func (topicList) Help() string {
+	return `Examples:
+
+    godwit topic list
+    godwit topic list --json --broker broker.example:9092`
 }
 
 // Run implements the command.
@@ -117,6 +128,14 @@ type topicDescribe struct {
 	brokerFlags
 	Name string `arg:"" help:"Name of the topic."`
 	All  bool   `help:"Show all configuration, not only what was set."`
+}
+
+// Help is shown below the usage.
+func (topicDescribe) Help() string {
+	return `OFFSETS are those between start and end: as many as there are records, unless the topic is compacted or has transactions.
+
+    godwit topic describe orders
+    godwit topic describe orders --all --json`
 }
 
 // described is a topic as --json shows it.
@@ -154,7 +173,7 @@ func (c *topicDescribe) Run(e *env) error {
 			return writeJSON(e.out, d)
 		}
 		fmt.Fprintf(e.out, "Topic %s, ID %s\n\n", d.Topic, d.ID)
-		rows := [][]any{{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "START", "END", "RECORDS", "SIZE"}}
+		rows := [][]any{{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "START", "END", "OFFSETS", "SIZE"}}
 		for _, p := range d.Partitions {
 			rows = append(rows, []any{p.Partition, p.Leader, p.LeaderEpoch, p.Replicas, p.Start, p.End, p.End - p.Start, bytesText(p.Bytes)})
 		}
@@ -182,11 +201,11 @@ func (c *topicDescribe) gather(ctx context.Context, adm *kadm.Client) (*describe
 	if t.Err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, t.Err)
 	}
-	starts, err := adm.ListStartOffsets(ctx, c.Name)
+	starts, err := listed(adm.ListStartOffsets(ctx, c.Name))
 	if err != nil {
 		return nil, err
 	}
-	ends, err := adm.ListEndOffsets(ctx, c.Name)
+	ends, err := listed(adm.ListEndOffsets(ctx, c.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +230,9 @@ func (c *topicDescribe) gather(ctx context.Context, adm *kadm.Client) (*describe
 		return nil, err
 	}
 	for _, r := range configs {
+		if r.Err != nil {
+			return nil, withMessage(c.Name, r.Err, r.ErrMessage)
+		}
 		for _, k := range r.Configs {
 			if c.All || k.Source == kmsg.ConfigSourceDynamicTopicConfig {
 				d.Configs = append(d.Configs, describedConfig{k.Key, k.MaybeValue(), strings.ToLower(strings.ReplaceAll(k.Source.String(), "_", " "))})
@@ -226,12 +248,14 @@ type topicAlter struct {
 	Name       string            `arg:"" help:"Name of the topic."`
 	Set        map[string]string `name:"config" placeholder:"NAME=VALUE" help:"Configuration to set, may be given several times."`
 	Unset      []string          `placeholder:"NAME" help:"Configuration to return to its default, may be given several times."`
-	Partitions int               `help:"Number of partitions from now on: more than there are."`
+	Partitions int               `placeholder:"N" help:"Number of partitions from now on: more than there are."`
 }
 
 // Help is shown below the usage.
 func (topicAlter) Help() string {
-	return `    godwit topic alter orders --config retention.ms=86400000 --unset retention.bytes
+	return `All changes of the configuration are made together or not at all; then partitions are added.
+
+    godwit topic alter orders --config retention.ms=86400000 --unset retention.bytes
     godwit topic alter orders --partitions 24`
 }
 
@@ -282,6 +306,14 @@ type topicDelete struct {
 	Names []string `arg:"" name:"name" help:"Names of the topics."`
 }
 
+// Help is shown below the usage.
+func (topicDelete) Help() string {
+	return `The records are gone at once, and there is no way back. Several topics are deleted one after the other; what failed is
+told at the end.
+
+    godwit topic delete orders`
+}
+
 // Run implements the command.
 func (c *topicDelete) Run(e *env) error {
 	return c.admin(e.ctx, func(ctx context.Context, adm *kadm.Client) error {
@@ -289,19 +321,16 @@ func (c *topicDelete) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range c.Names {
-			if r := res[name]; r.Err != nil {
+		return each(c.Names, func(name string) error {
+			r := res[name]
+			switch {
+			case r.Err != nil:
 				return withMessage(name, r.Err, r.ErrMessage)
+			case c.JSON:
+				return writeJSON(e.out, map[string]any{"topic": name, "deleted": true})
 			}
-			if c.JSON {
-				err = writeJSON(e.out, map[string]any{"topic": name, "deleted": true})
-			} else {
-				_, err = fmt.Fprintf(e.out, "deleted %s\n", name)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+			_, err := fmt.Fprintf(e.out, "deleted %s\n", name)
+			return err
+		})
 	})
 }
