@@ -160,11 +160,16 @@ func (f *crashFile) Write(p []byte) (int, error) {
 	n, err := f.put(p, f.pos)
 	f.pos += int64(n)
 	if invariants.Expensive {
-		for i := range p {
-			p[i] ^= 0xff
-		}
+		spoil(p)
 	}
 	return n, err
+}
+
+// spoil finds callers that use what they have handed to Write.
+func spoil(p []byte) {
+	for i := range p {
+		p[i] ^= 0xff
+	}
 }
 
 // WriteAt implements File.

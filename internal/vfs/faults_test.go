@@ -178,7 +178,7 @@ func TestFaultsSeed(t *testing.T) {
 		}
 		return out
 	}
-	if run(1) != run(1) || run(1) == run(2) {
+	if first, again := run(1), run(1); first != again || first == run(2) {
 		t.Fatal("the faults do not follow from the seed")
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"io"
 	"io/fs"
 	"strings"
 	"sync"
@@ -8,108 +9,169 @@ import (
 	"godwit/internal/vfs"
 )
 
-// gate stands between Pebble and the file system. It makes up for two habits of Pebble: to try a failed flush or
-// compaction again at once and for ever, and to expect that the process ends when its manifest cannot be
-// written.
+// gate stands between Pebble and the file system. Pebble has habits that do not suit a program that wants to
+// outlive a failing disk, and the gate makes up for them:
 //
-//   - paused: no table is begun; whoever wants to waits. What is being written goes on.
-//   - shut: nothing is changed any more; every attempt gets the error. Reading goes on.
+//   - A failed flush is tried again at once and for ever. A paused gate lets no table be begun; who wants to waits.
+//   - When the manifest, or the name of the current one, cannot be written, Pebble expects the process to end, and panics or
+//     goes on with broken structures if it does not. The gate reports such an error as fatal and never returns to
+//     that goroutine, which at that point holds the right to change the manifest and no lock: so nothing can be changed any
+//     more, on disk or in memory, and reading goes on.
+//   - A new manifest, the marker that names it and the removal of the old marker become durable by one sync of the directory,
+//     though a file system may do them in any order. The gate syncs the directory in between, too.
+//
+// While Pebble is being opened errors are returned as they are; Open gives up at the first.
 type gate struct {
 	vfs.FS
-	mu     sync.Mutex // a leaf: nothing is called while it is held
-	opened sync.Cond  // L is &mu
-	paused bool
-	last   bool  // never paused again
-	err    error // not nil: shut
+	fatal func(err error) // told of the error that Pebble cannot go on after
+
+	mu      sync.Mutex // a leaf: nothing is called while it is held
+	changed sync.Cond  // L is &mu
+	started bool       // Pebble is open
+	paused  bool       // no table is begun for now
+	closing bool       // no table is begun: errClosed
+	err     error      // not nil: it was fatal, and nothing is changed any more
 }
 
-func newGate(fsys vfs.FS) *gate {
-	g := &gate{FS: fsys}
-	g.opened.L = &g.mu
+func newGate(fsys vfs.FS, fatal func(err error)) *gate {
+	g := &gate{FS: fsys, fatal: fatal}
+	g.changed.L = &g.mu
 	return g
 }
 
-func (g *gate) pause() {
+func (g *gate) set(field *bool, value bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.paused = !g.last
+	*field = value
+	g.changed.Broadcast()
 }
 
-func (g *gate) resume() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.paused = false
-	g.opened.Broadcast()
-}
+func (g *gate) start()  { g.set(&g.started, true) }
+func (g *gate) pause()  { g.set(&g.paused, true) }
+func (g *gate) resume() { g.set(&g.paused, false) }
+func (g *gate) close()  { g.set(&g.closing, true) }
 
-// release resumes for good: there will be no further resume.
-func (g *gate) release() {
-	g.mu.Lock()
-	g.last = true
-	g.mu.Unlock()
-	g.resume()
-}
-
-// shut keeps the first error.
-func (g *gate) shut(err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.err == nil {
-		g.err = err
-	}
-	g.opened.Broadcast()
-}
-
+// check is the error of a change that is not vital.
 func (g *gate) check() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
 }
 
-const tableSuffix = ".sst"
-
-// pass waits while the gate is paused, if a table is to be begun.
+// pass is check for a new file. It waits while no table must be begun: for ever after a fatal error.
 func (g *gate) pass(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.paused && g.err == nil && strings.HasSuffix(name, tableSuffix) {
-		g.opened.Wait()
+	if strings.HasSuffix(name, tableSuffix) {
+		for g.err != nil || g.paused && !g.closing {
+			g.changed.Wait()
+		}
+		if g.closing {
+			return errClosed
+		}
 	}
 	return g.err
 }
 
-func (g *gate) wrap(f vfs.File, err error) (vfs.File, error) {
-	if err != nil {
-		return nil, err
+// vital does something that Pebble must not see fail.
+func (g *gate) vital(do func() error) error {
+	err := g.check()
+	if err == nil {
+		err = do()
 	}
-	return &gatedFile{f, g}, nil
+	if err == nil {
+		return nil
+	}
+	g.mu.Lock()
+	if !g.started {
+		g.mu.Unlock()
+		return err
+	}
+	if g.err == nil {
+		g.err = err
+	}
+	g.changed.Broadcast()
+	g.mu.Unlock()
+	g.fatal(err)
+	select {}
+}
+
+const (
+	tableSuffix    = ".sst"
+	manifestPrefix = "MANIFEST-"
+	markerPrefix   = "marker."
+)
+
+func (g *gate) isVital(name string) bool {
+	base := g.PathBase(name)
+	return strings.HasPrefix(base, manifestPrefix) || strings.HasPrefix(base, markerPrefix)
 }
 
 // Create implements vfs.FS.
-func (g *gate) Create(name string, c vfs.Category) (vfs.File, error) {
-	if err := g.pass(name); err != nil {
+func (g *gate) Create(name string, c vfs.Category) (f vfs.File, err error) {
+	if g.isVital(name) {
+		err = g.vital(func() error {
+			if err := g.settle(name); err != nil {
+				return err
+			}
+			f, err = g.FS.Create(name, c)
+			return err
+		})
+	} else if err = g.pass(name); err == nil {
+		f, err = g.FS.Create(name, c)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return g.wrap(g.FS.Create(name, c))
+	return g.wrap(f, g.isVital(name)), nil
+}
+
+// settle makes durable what was done before a marker is changed.
+func (g *gate) settle(name string) error {
+	if !strings.HasPrefix(g.PathBase(name), markerPrefix) {
+		return nil
+	}
+	return vfs.SyncDir(g.FS, g.PathDir(name))
+}
+
+func (g *gate) wrap(f vfs.File, vital bool) vfs.File {
+	if vital {
+		return &vitalFile{f, g}
+	}
+	return &gatedFile{f, g}
 }
 
 // OpenReadWrite implements vfs.FS.
 func (g *gate) OpenReadWrite(name string, c vfs.Category, opts ...vfs.OpenOption) (vfs.File, error) {
-	if err := g.check(); err != nil {
+	if err := g.pass(name); err != nil {
 		return nil, err
 	}
-	return g.wrap(g.FS.OpenReadWrite(name, c, opts...))
+	f, err := g.FS.OpenReadWrite(name, c, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return g.wrap(f, g.isVital(name)), nil
 }
 
-// OpenDir implements vfs.FS.
-func (g *gate) OpenDir(name string) (vfs.File, error) { return g.wrap(g.FS.OpenDir(name)) }
+// OpenDir implements vfs.FS. A directory is vital.
+func (g *gate) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return g.wrap(f, true), nil
+}
 
 // ReuseForWrite implements vfs.FS.
 func (g *gate) ReuseForWrite(oldname, newname string, c vfs.Category) (vfs.File, error) {
 	if err := g.pass(newname); err != nil {
 		return nil, err
 	}
-	return g.wrap(g.FS.ReuseForWrite(oldname, newname, c))
+	f, err := g.FS.ReuseForWrite(oldname, newname, c)
+	if err != nil {
+		return nil, err
+	}
+	return g.wrap(f, g.isVital(newname)), nil
 }
 
 // Link implements vfs.FS.
@@ -122,7 +184,13 @@ func (g *gate) Link(oldname, newname string) error {
 
 // Remove implements vfs.FS.
 func (g *gate) Remove(name string) error {
-	if err := g.check(); err != nil {
+	var err error
+	if g.isVital(name) {
+		err = g.vital(func() error { return g.settle(name) })
+	} else {
+		err = g.check()
+	}
+	if err != nil {
 		return err
 	}
 	return g.FS.Remove(name)
@@ -152,10 +220,13 @@ func (g *gate) MkdirAll(name string, perm fs.FileMode) error {
 	return g.FS.MkdirAll(name, perm)
 }
 
+// Lock implements vfs.FS: the store holds the lock.
+func (g *gate) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
 // Unwrap implements vfs.FS.
 func (g *gate) Unwrap() vfs.FS { return g.FS }
 
-// gatedFile is a file that the gate let through.
+// gatedFile is a file that Pebble may fail to write.
 type gatedFile struct {
 	vfs.File
 	g *gate
@@ -207,4 +278,37 @@ func (f *gatedFile) SyncTo(length int64) (fullSync bool, err error) {
 		return false, err
 	}
 	return f.File.SyncTo(length)
+}
+
+// vitalFile is a manifest, a marker, or a directory.
+type vitalFile struct {
+	vfs.File
+	g *gate
+}
+
+// Write implements vfs.File.
+func (f *vitalFile) Write(p []byte) (n int, err error) {
+	err = f.g.vital(func() error { n, err = f.File.Write(p); return err })
+	return n, err
+}
+
+// WriteAt implements vfs.File.
+func (f *vitalFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.g.vital(func() error { n, err = f.File.WriteAt(p, off); return err })
+	return n, err
+}
+
+// Preallocate implements vfs.File. It is an optimization only: without it the write fails, or does not.
+func (f *vitalFile) Preallocate(int64, int64) error { return nil }
+
+// Sync implements vfs.File.
+func (f *vitalFile) Sync() error { return f.g.vital(f.File.Sync) }
+
+// SyncData implements vfs.File.
+func (f *vitalFile) SyncData() error { return f.g.vital(f.File.SyncData) }
+
+// SyncTo implements vfs.File.
+func (f *vitalFile) SyncTo(length int64) (fullSync bool, err error) {
+	err = f.g.vital(func() error { fullSync, err = f.File.SyncTo(length); return err })
+	return fullSync, err
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"godwit/internal/base"
 	"godwit/internal/vfs"
 )
 
@@ -15,13 +17,16 @@ import (
 type instance struct {
 	db   *pebble.DB
 	gate *gate
+	work *compactions
 	log  *slog.Logger
-	wake chan struct{} // capacity 1: a flush failed, or the instance died
+	wake chan struct{} // capacity 1: a flush failed
+	gone chan struct{} // closed when the instance died
 
 	mu       sync.Mutex // below Pebble's locks: its callbacks take it
-	ended    error      // how the last attempt to flush ended
-	flushErr error      // why the last attempt to flush failed, until one succeeds
-	dead     error      // what Pebble cannot go on after
+	started  bool
+	ended    error // how the last attempt to flush ended
+	flushErr error // why the last attempt to flush failed, until one succeeds
+	dead     error // what Pebble cannot go on after
 	stats    failures
 }
 
@@ -29,20 +34,22 @@ type instance struct {
 type failures struct{ flushes, compactions, corruptions int64 }
 
 // openInstance opens Pebble in dir, which is locked.
-func openInstance(fsys vfs.FS, dir string, lock *pebble.Lock, o *Options) (*instance, error) {
-	i := &instance{gate: newGate(fsys), log: o.Logger, wake: make(chan struct{}, 1)}
-	cache := pebble.NewCache(o.CacheBytes)
-	defer cache.Unref()
-	db, err := pebble.Open(dir, &pebble.Options{
+func openInstance(fsys vfs.FS, dir string, cache *pebble.Cache, o *Options) (*instance, error) {
+	i := &instance{work: newCompactions(), log: o.Logger, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	i.gate = newGate(fsys, i.die)
+	if err := prepare(i.gate, dir); err != nil {
+		return nil, err
+	}
+	opts := &pebble.Options{
 		FS:                 i.gate,
-		Lock:               lock,
 		Cache:              cache,
 		MemTableSize:       uint64(o.MemTableBytes),
 		DisableWAL:         true,
 		FormatMajorVersion: formatMajorVersion,
 		Logger:             i,
 		MaxOpenFiles:       256,
-		// Writes never wait inside Pebble, where an error could not end the wait: Store.admit bounds the memtables.
+		DisableTableStats:  true, // only hints for compaction, and a table that cannot be read is tried without end
+		// Writes never wait inside Pebble, where an error could not end the wait: Store.commit bounds the memtables.
 		MemTableStopWritesThreshold: 1 << 16,
 		L0StopWritesThreshold:       1 << 16,
 		EventListener: &pebble.EventListener{
@@ -50,16 +57,63 @@ func openInstance(fsys vfs.FS, dir string, lock *pebble.Lock, o *Options) (*inst
 			BackgroundError: i.failed,
 			DataCorruption:  i.corrupted,
 		},
-	})
-	if err != nil {
+	}
+	opts.Experimental.CompactionScheduler = i.work
+	if err := i.open(dir, opts); err != nil {
 		return nil, err
 	}
-	i.db = db
-	if err := i.death(); err != nil {
-		i.close()
-		return nil, err
-	}
+	i.gate.start()
+	i.mu.Lock()
+	i.started = true
+	i.mu.Unlock()
+	i.work.resume()
 	return i, nil
+}
+
+// open is pebble.Open, which panics if it cannot sync the directory.
+func (i *instance) open(dir string, opts *pebble.Options) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			failed, ok := r.(error)
+			if !ok {
+				panic(r)
+			}
+			err = failed
+		}
+	}()
+	if i.db, err = pebble.Open(dir, opts); err == nil && i.death() != nil {
+		err = errors.Join(i.death(), i.db.Close())
+	}
+	return err
+}
+
+// prepare looks at the directory before Pebble does.
+//
+// It removes Pebble's own logs. Pebble begins one whenever it is opened, and nothing gets into it; but it would flush once
+// for every one it finds, in Open, where a failure would be tried again without end. And it refuses tables
+// without a marker that leads to them: Pebble would begin a new store.
+func prepare(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	table, marker := "", false
+	for _, name := range names {
+		switch {
+		case strings.HasSuffix(name, ".log"):
+			if err := fsys.Remove(fsys.PathJoin(dir, name)); err != nil {
+				return err
+			}
+		case strings.HasSuffix(name, tableSuffix):
+			table = name
+		case strings.HasPrefix(name, markerPrefix+"manifest."):
+			marker = true
+		}
+	}
+	if table != "" && !marker {
+		return base.Errorf(base.CodeCorruption, "there is %s but no file %smanifest.*: one was removed", table, markerPrefix)
+	}
+	return nil
 }
 
 // flushEnded runs under Pebble's lock.
@@ -71,19 +125,24 @@ func (i *instance) flushEnded(info pebble.FlushInfo) {
 	}
 }
 
-// failed runs under Pebble's lock, right after flushEnded if it was a flush that failed.
+// failed runs under Pebble's lock, right after flushEnded if it was a flush that failed. Pebble would try again at once; it
+// is held up until the next flush that is asked for.
 func (i *instance) failed(err error) {
-	i.gate.pause()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended != nil && errors.Is(err, i.ended) {
+		i.gate.pause()
 		i.flushErr = err
 		i.stats.flushes++
-		i.signal()
+		select {
+		case i.wake <- struct{}{}:
+		default:
+		}
 	} else {
+		i.work.pause()
 		i.stats.compactions++
 	}
-	if i.dead == nil {
+	if !errors.Is(err, errClosed) {
 		i.log.Warn("state store: background work failed; it is tried again with the next checkpoint", "error", err)
 	}
 }
@@ -95,10 +154,15 @@ func (i *instance) corrupted(info pebble.DataCorruptionInfo) {
 	i.log.Error("state store: damaged data", "path", info.Path, "error", info.Details)
 }
 
-func (i *instance) signal() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
+// die is called by the gate, and keeps the first error.
+func (i *instance) die(err error) {
+	i.work.pause()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.dead == nil {
+		i.dead = err
+		close(i.gone)
+		i.log.Error("state store: cannot go on, it will be opened anew", "error", err)
 	}
 }
 
@@ -112,24 +176,18 @@ func (i *instance) Errorf(format string, args ...any) {
 	i.log.Error("state store: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf implements pebble.Logger. Pebble calls it, possibly under its lock, when it cannot write its manifest. Most
-// programs end here. The shut gate has the same effect on the disk: nothing that Pebble does from now
-// on gets there.
+// Fatalf implements pebble.Logger. At opening Pebble returns the error as well. Later the gate lets nothing through that
+// could lead here but a bug.
 func (i *instance) Fatalf(format string, args ...any) {
-	err := fmt.Errorf(format, args...)
-	for _, a := range args {
-		if cause, ok := a.(error); ok {
-			err = cause
-		}
-	}
-	i.gate.shut(err)
+	err := fmt.Errorf("state store: "+format, args...)
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.started {
+		panic(err.Error())
+	}
 	if i.dead == nil {
 		i.dead = err
-		i.log.Error("state store: cannot go on, it will be opened anew", "error", err)
 	}
-	i.signal()
 }
 
 // death is the error that the instance died of; nil while it lives.
@@ -146,6 +204,12 @@ func (i *instance) failing() error {
 	return i.flushErr
 }
 
+// resume lets everything go on that was held up after a failure.
+func (i *instance) resume() {
+	i.gate.resume()
+	i.work.resume()
+}
+
 // wait returns when the flush is on disk, or has failed.
 func (i *instance) wait(flushed <-chan struct{}) error {
 	for {
@@ -154,11 +218,10 @@ func (i *instance) wait(flushed <-chan struct{}) error {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.flushErr = nil
-			return i.dead
+			return nil
+		case <-i.gone:
+			return i.death()
 		case <-i.wake:
-			if err := i.death(); err != nil {
-				return err
-			}
 			if err := i.failing(); err != nil {
 				select {
 				case <-flushed:
@@ -170,11 +233,19 @@ func (i *instance) wait(flushed <-chan struct{}) error {
 	}
 }
 
-// close ends the instance; what it has not flushed is gone.
+// close ends the instance; what it has not flushed is gone. One that died is left as it is: it
+// changes nothing any more, and its goroutines stand still for ever.
 func (i *instance) close() error {
-	if i.death() != nil || i.failing() != nil {
-		i.gate.shut(errClosed)
+	if i.death() != nil {
+		return nil
 	}
-	i.gate.release()
-	return i.db.Close()
+	i.gate.close()
+	closed := make(chan error, 1)
+	go func() { closed <- i.db.Close() }()
+	select {
+	case <-i.gone:
+		return i.death()
+	case err := <-closed:
+		return err
+	}
 }

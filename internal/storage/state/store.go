@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,9 @@ type Store struct {
 	fs   vfs.FS
 	dir  string
 	opts Options
-	lock *pebble.Lock
+	lock io.Closer
+
+	cache *pebble.Cache // outlives an instance
 
 	mu        sync.Mutex      // held by all that writes; taken before life
 	pending   <-chan struct{} // closed when the flush is done that failed so far
@@ -70,12 +73,13 @@ func Open(fsys vfs.FS, dir string, o Options) (*Store, error) {
 	if err := vfs.MkdirAll(fsys, dir, 0o755); err != nil {
 		return nil, failure("making its directory", err)
 	}
-	lock, err := pebble.LockDirectory(dir, fsys)
+	lock, err := vfs.LockDir(fsys, fsys.PathJoin(dir, "LOCK"))
 	if err != nil {
-		return nil, failure("opening", vfs.ExplainLock(dir, err))
+		return nil, failure("opening", err)
 	}
-	s := &Store{fs: fsys, dir: dir, opts: o, lock: lock}
+	s := &Store{fs: fsys, dir: dir, opts: o, lock: lock, cache: pebble.NewCache(o.CacheBytes)}
 	if err := s.open(); err != nil {
+		s.cache.Unref()
 		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
@@ -83,7 +87,7 @@ func Open(fsys vfs.FS, dir string, o Options) (*Store, error) {
 
 // open makes a new instance and reads from it what the store keeps in memory.
 func (s *Store) open() error {
-	inst, err := openInstance(s.fs, s.dir, s.lock, &s.opts)
+	inst, err := openInstance(s.fs, s.dir, s.cache, &s.opts)
 	if err != nil {
 		return failure("opening "+s.dir, err)
 	}
@@ -157,10 +161,9 @@ func (s *Store) ready() error {
 // bury replaces a dead instance and returns what it died of: its unflushed writes are lost, so the caller has to know.
 func (s *Store) bury(cause error) error {
 	s.life.Lock()
-	err := s.inst.close()
+	_ = s.inst.close() // it is dead: there is nothing to fail
 	s.inst = nil
 	s.life.Unlock()
-	s.opts.Logger.Debug("state store: closed after a failure", "error", err)
 	if err := s.revive(); err != nil {
 		s.opts.Logger.Error("state store: cannot be opened anew", "error", err)
 	}
@@ -190,7 +193,7 @@ func (s *Store) flushTables() error {
 		}
 		s.pending = flushed
 	}
-	i.gate.resume()
+	i.resume()
 	if err := i.wait(s.pending); err != nil {
 		if i.death() != nil {
 			return s.bury(err)
@@ -264,12 +267,20 @@ func (s *Store) Put(name string, value []byte) error {
 
 // Flush makes everything written so far durable, together with the position in the log from which it has
 // to be replayed: all entries in front of it are part of what was written. The position never
-// falls. Flush returns when all is on disk; if it fails the old position holds, or, after a crash, the new.
+// falls. Flush returns when all is on disk; if it fails the old position holds, or, after a crash, the new. If nothing
+// changed since the last Flush it does nothing.
 func (s *Store) Flush(replayFrom base.Position) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	invariants.Check(replayFrom >= s.ReplayFrom(), "replay position falls from %v to %v", s.ReplayFrom(), replayFrom)
-	err := s.write(func(b *pebble.Batch) error {
+	err := s.ready()
+	if err == nil && s.unflushed == 0 && replayFrom == s.ReplayFrom() {
+		return nil
+	}
+	if err != nil {
+		return failure("flushing", err)
+	}
+	err = s.write(func(b *pebble.Batch) error {
 		return errors.Join(
 			b.Set(nodeKey(nodeFormat), binary.BigEndian.AppendUint32(nil, layoutVersion), nil),
 			b.Set(nodeKey(nodeReplay), binary.BigEndian.AppendUint64(nil, uint64(replayFrom)), nil))
@@ -309,5 +320,6 @@ func (s *Store) Close() error {
 		errs = errors.Join(errs, s.inst.close())
 		s.inst = nil
 	}
+	s.cache.Unref()
 	return failure("closing", errors.Join(errs, s.lock.Close()))
 }
