@@ -80,9 +80,6 @@ install_python
 install_node
 install_go
 start_broker
-restart=()
-[ -z "${GODWIT_DIR:-}" ] || restart=(-restart "$root/interop/restart.sh")
-status=0
-"$built/matrix" -broker "$BROKER" -source "$root/interop" -built "$built" "${restart[@]}" "$@" || status=$?
-broker_survived || status=1
-exit "$status"
+ours=()
+[ -z "${GODWIT_DIR:-}" ] || ours=(-restart "$root/interop/restart.sh" -log "$built/godwit.log")
+"$built/matrix" -broker "$BROKER" -source "$root/interop" -built "$built" "${ours[@]}" "$@"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ func main() {
 	only := flag.String("clients", "", "comma-separated clients to run (default all)")
 	run := flag.String("parts", strings.Join(parts, ","), "comma-separated parts to run")
 	restart := flag.String("restart", "", "program that kills the broker with SIGKILL and starts it again (default: it is left alone)")
+	log := flag.String("log", "", "file with the output of the broker, to be searched for complaints")
 	keep := flag.Bool("keep", false, "keep the topics for a look at them")
 	flag.Parse()
 	s := newSession(*broker, places{source: absolute(*source), built: absolute(*built)}, *only)
@@ -57,6 +59,9 @@ func main() {
 		s.cleanUp(ctx)
 	}
 	s.kafka.Close()
+	if *log != "" {
+		s.report.add(check{group: "broker", name: "has nothing to complain of in its log", err: complaints(*log)})
+	}
 	failed := s.report.print(os.Stdout, s.clients, time.Since(start))
 	if failed > 0 {
 		os.Exit(1)
@@ -162,6 +167,20 @@ func (s *session) deleteGroups(ctx context.Context) error {
 		return err
 	}
 	return gone.Error()
+}
+
+// complaint is a line in a broker's log that no client should be able to cause.
+var complaint = regexp.MustCompile(`(?m)^.*(level=ERROR|panic| failed).*$`)
+
+func complaints(path string) error {
+	log, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if found := complaint.FindAll(log, -1); len(found) > 0 {
+		return fmt.Errorf("%d lines, the first: %s", len(found), found[0])
+	}
+	return nil
 }
 
 func absolute(path string) string {
