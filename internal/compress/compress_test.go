@@ -150,6 +150,20 @@ func TestGoldenBytes(t *testing.T) {
 	}
 }
 
+// TestLiteralsThatLookLikeCopies: a copy from offset 0 is found, its bytes in a literal are none; with room and without.
+func TestLiteralsThatLookLikeCopies(t *testing.T) {
+	literal := []byte{10, 0x24, 1, 0, 5, 0, 9, 0, 13, 0, 17, 0}
+	copied := append([]byte{14}, append(slices.Clone(literal[1:]), 1, 0)...)
+	for _, room := range []int{0, 100} {
+		if got, err := Decompress(make([]byte, 0, room), literal, Snappy, 100); err != nil || !bytes.Equal(got, literal[2:]) {
+			t.Errorf("%x, %v", got, err)
+		}
+		if got, err := Decompress(make([]byte, 0, room), copied, Snappy, 100); err != errSnappy {
+			t.Errorf("%x, %v", got, err)
+		}
+	}
+}
+
 // TestFranzAgrees: what franz-go writes is read, and what is written franz-go reads.
 func TestFranzAgrees(t *testing.T) {
 	codec := []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()}
@@ -265,6 +279,9 @@ func TestRefused(t *testing.T) {
 		{"empty snappy", Snappy, nil, "snappy: damaged block"},
 		{"snappy without end of its length", Snappy, []byte{0x80, 0x80}, "snappy: damaged block"},
 		{"snappy repeat of s2", Snappy, []byte{12, 0x1c, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0x01, 0x00}, "snappy: damaged block"},
+		{"snappy copy of 16 bits from 0", Snappy, []byte{12, 0x1c, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0x0e, 0, 0}, "snappy: damaged block"},
+		{"snappy copy of 32 bits from 0", Snappy, []byte{12, 0x1c, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0x0f, 0, 0, 0, 0}, "snappy: damaged block"},
+		{"half a snappy copy", Snappy, []byte{12, 0x1c, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0x0e, 1}, "snappy: damaged block"},
 		{"snappy longer than it says", Snappy, []byte{3, 0x1c, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'}, "snappy: damaged block"},
 		{"snappy shorter than it says", Snappy, []byte{100, 0x1c, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'}, "snappy: damaged block"},
 		{"xerial of version 0", Snappy, append([]byte(xerialMagic), 0, 0, 0, 0, 0, 0, 0, 0), "snappy: framing of version 0 is not supported, the lowest is 1"},
@@ -298,6 +315,31 @@ func TestRefused(t *testing.T) {
 		got, err := Decompress([]byte("x"), c.b, c.codec, 1<<20)
 		if string(got) != "x" || err == nil || err.Error() != c.want {
 			t.Errorf("%s: %q, %v; want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestNothing decodes to no bytes, into no memory.
+func TestNothing(t *testing.T) {
+	frame := mustCompress(t, nil, Lz4)
+	for name, c := range map[string]struct {
+		codec Codec
+		b     []byte
+	}{
+		"gzip":                    {Gzip, mustCompress(t, nil, Gzip)},
+		"xerial":                  {Snappy, mustCompress(t, nil, Snappy)},
+		"snappy":                  {Snappy, []byte{0}},
+		"lz4":                     {Lz4, frame},
+		"lz4 with an empty block": {Lz4, append(slices.Clone(frame[:7]), 1, 0, 0, 0, 0, 0, 0, 0, 0)},
+		"zstd":                    {Zstd, mustCompress(t, nil, Zstd)},
+	} {
+		for _, limit := range []int{0, 10} {
+			if got, err := Decompress(nil, c.b, c.codec, limit); err != nil || len(got) != 0 {
+				t.Errorf("%s with a limit of %d: %d bytes, %v", name, limit, len(got), err)
+			}
+		}
+		if got, err := Decompress(nil, mustCompress(t, []byte("x"), c.codec), c.codec, -5); err != ErrTooLarge || len(got) != 0 {
+			t.Errorf("%s with a negative limit: %d bytes, %v", name, len(got), err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ func FuzzDecompress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, codec uint8, b []byte) {
 		const limit = 1 << 20
 		c := Codec(codec)
+		Decompress(nil, b, c, 5)
 		got, err := Decompress([]byte("x"), b, c, limit)
 		if len(got) > 1+limit || got[0] != 'x' || err != nil && len(got) != 1 {
 			t.Fatalf("%d bytes, %v", len(got), err)

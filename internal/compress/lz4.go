@@ -205,22 +205,36 @@ func (f *lz4Frame) appendBlock(dst, block []byte, stored bool, start, limit int)
 		}
 		return append(grow(dst, start, len(block), limit), block...), nil
 	}
-	if f.block > left || f.block > cap(dst)-at {
-		// Most blocks are much smaller than what the descriptor allows: some writers always say 4 MiB.
-		size, ok := lz4Size(block)
-		switch {
-		case !ok || size > f.block:
-			return dst, errLz4
-		case size > left:
-			return dst, ErrTooLarge
-		}
-		dst = grow(dst, start, size, limit)
+	// Most blocks are much smaller than what the descriptor allows: some writers always say 4 MiB. So try the room that
+	// is there, and work out the size before making more.
+	room := min(cap(dst)-at, left, f.block)
+	if n, ok := lz4Decode(dst[at:at+room], block); ok {
+		return dst[:at+n], nil
 	}
-	n, err := lz4.UncompressBlock(block, dst[at:min(cap(dst), at+f.block)])
-	if err != nil {
+	size, ok := lz4Size(block)
+	switch {
+	case ok && size == 0:
+		return dst, nil
+	case !ok || size <= room || size > f.block:
+		return dst, errLz4
+	case size > left:
+		return dst, ErrTooLarge
+	}
+	dst = grow(dst, start, size, limit)
+	n, ok := lz4Decode(dst[at:at+size], block)
+	if !ok {
 		return dst, errLz4
 	}
 	return dst[:at+n], nil
+}
+
+// lz4Decode decodes a block to dst. ok is false if the block is damaged or dst too short.
+func lz4Decode(dst, block []byte) (n int, ok bool) {
+	if len(dst) == 0 {
+		return 0, false // the library's assembly writes to a nil slice
+	}
+	n, err := lz4.UncompressBlock(block, dst)
+	return n, err == nil
 }
 
 // lz4Size adds up what the sequences of a block decode to.

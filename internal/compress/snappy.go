@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -83,8 +84,10 @@ func snappyBlock(dst, src []byte, start, limit int) ([]byte, error) {
 	case int(n) > limit-(len(dst)-start):
 		return dst[:start], ErrTooLarge
 	}
-	if size, ok := snappySize(src[head:]); !ok || size != int64(n) {
-		return dst[:start], errSnappy
+	if int(n) > cap(dst)-len(dst) || mayRepeat(src[head:]) {
+		if size, ok := snappySize(src[head:]); !ok || size != int64(n) {
+			return dst[:start], errSnappy
+		}
 	}
 	dst = grow(dst, start, int(n), limit)
 	at := len(dst)
@@ -94,10 +97,26 @@ func snappyBlock(dst, src []byte, start, limit int) ([]byte, error) {
 	return dst[:at+int(n)], nil
 }
 
-// snappySize adds up what the elements of a block decode to, so that a few bytes cannot claim much memory.
-// It refuses copies with offset 0: s2 gives them a meaning of its own, to Java they are damage.
+// mayRepeat reports whether b may have a copy with the offset 0, which s2 reads in a way of its own and Java takes for
+// damage: the two bytes of one stand somewhere, in it or in a literal.
+func mayRepeat(b []byte) bool {
+	for i := 1; i < len(b); i++ {
+		k := bytes.IndexByte(b[i:], 0)
+		if k < 0 {
+			return false
+		}
+		if i += k; b[i-1]&0xe3 == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// snappySize adds up what the elements of a block decode to, so that a few bytes cannot claim much memory, and refuses
+// copies with the offset 0.
 func snappySize(b []byte) (n int64, ok bool) {
-	for i := 0; i < len(b); {
+	i := 0
+	for i < len(b) {
 		tag := b[i]
 		size := int64(tag>>2) + 1
 		switch tag & 3 {
@@ -125,17 +144,11 @@ func snappySize(b []byte) (n int64, ok bool) {
 			size = int64(tag>>2&7) + 4
 			i += 2
 		case 2: // copy with an offset of 16 bits
-			if len(b)-i < 3 || b[i+1] == 0 && b[i+2] == 0 {
-				return 0, false
-			}
 			i += 3
 		default: // copy with an offset of 32 bits
-			if len(b)-i < 5 || b[i+1] == 0 && b[i+2] == 0 && b[i+3] == 0 && b[i+4] == 0 {
-				return 0, false
-			}
 			i += 5
 		}
 		n += size
 	}
-	return n, true
+	return n, i == len(b)
 }

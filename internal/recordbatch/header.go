@@ -91,7 +91,10 @@ func (i *Info) DeleteHorizon() (int64, bool) {
 // of it compares Info.Size. The checksum is not looked at.
 func ParseHeader(b []byte) (Info, error) {
 	if len(b) < HeaderSize {
-		return Info{}, shortHeader(b)
+		if isOld(b) {
+			return Info{}, oldFormat(b[offMagic])
+		}
+		return Info{}, short(base.CodeCorruptMessage, len(b))
 	}
 	h := (*[HeaderSize]byte)(b)
 	i := Info{
@@ -114,12 +117,15 @@ func ParseHeader(b []byte) (Info, error) {
 	return i, nil
 }
 
-// shortHeader says why b, which is shorter than a header, is not a batch.
-func shortHeader(b []byte) error {
-	if len(b) > offMagic && b[offMagic] < magic {
-		return oldFormat(b[offMagic])
-	}
-	return base.Errorf(base.CodeCorruptMessage, "a batch of %d bytes is shorter than a header of %d", len(b), HeaderSize)
+// isOld reports whether b is of format 0 or 1, whose messages may be shorter than a header.
+func isOld(b []byte) bool { return len(b) > offMagic && b[offMagic] < magic }
+
+func short(code base.Code, n int) error {
+	return base.Errorf(code, "a batch of %d bytes is shorter than a header of %d", n, HeaderSize)
+}
+
+func cut(code base.Code, size, have int) error {
+	return base.Errorf(code, "the batch has %d bytes by its length field; %d came", size, have)
 }
 
 // badHeader says what is wrong with a header.

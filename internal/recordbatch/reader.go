@@ -34,17 +34,13 @@ const maxScratch = 4 << 20
 func (r *Reader) Reset(b []byte, limit int) error {
 	info, err := ParseHeader(b)
 	if err == nil && info.Size > len(b) {
-		err = cut(info.Size, len(b))
+		err = cut(base.CodeCorruptMessage, info.Size, len(b))
 	}
 	if err != nil {
 		r.Info, r.records, r.Record = Info{}, nil, Record{}
 		return r.fail(err)
 	}
 	return r.open(&info, b[HeaderSize:info.Size], limit)
-}
-
-func cut(size, have int) error {
-	return base.Errorf(base.CodeCorruptMessage, "the batch has %d bytes by its length field; %d came", size, have)
 }
 
 // open begins with the records behind a header.

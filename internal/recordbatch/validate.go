@@ -62,8 +62,8 @@ var readers = sync.Pool{New: func() any { return new(Reader) }}
 // epoch are left to who assigns them. Whether transactional batches are welcome is for the caller to say.
 //
 // An error is a *base.Error or an *InvalidRecords around one; records are then as they were. The codes:
-// CodeUnsupportedFormat (magic 0 and 1), CodeCorruptMessage (framing, checksum), CodeMessageTooLarge, CodeUnsupportedCodec,
-// CodeInvalidTimestamp, and CodeInvalidRecord for all else.
+// CodeUnsupportedFormat (magic 0 and 1), CodeCorruptMessage (checksum, magic, length of the header),
+// CodeMessageTooLarge, CodeUnsupportedCodec, CodeInvalidTimestamp, and CodeInvalidRecord for all else.
 func Validate(records []byte, r *Rules) (out []byte, infos []Info, err error) {
 	info, err := checkFrame(records, r)
 	if err == nil {
@@ -87,15 +87,19 @@ func Validate(records []byte, r *Rules) (out []byte, infos []Info, err error) {
 
 // checkFrame checks the bytes of the batch as a whole.
 func checkFrame(b []byte, r *Rules) (Info, error) {
-	if len(b) == 0 {
+	// What is cut here was sent so: CodeCorruptMessage would have clients send the same again.
+	switch {
+	case len(b) == 0:
 		return Info{}, base.Errorf(base.CodeInvalidRecord, "the partition comes with no record batch; it takes exactly one")
+	case len(b) < HeaderSize && !isOld(b):
+		return Info{}, short(base.CodeInvalidRecord, len(b))
 	}
 	info, err := ParseHeader(b)
 	switch {
 	case err != nil:
 		return info, err
 	case info.Size > len(b):
-		return info, cut(info.Size, len(b))
+		return info, cut(base.CodeInvalidRecord, info.Size, len(b))
 	case info.Size < len(b):
 		return info, base.Errorf(base.CodeInvalidRecord, "%d bytes follow the batch of %d; a partition takes exactly one batch", len(b)-info.Size, info.Size)
 	case info.Size > r.MaxSize:

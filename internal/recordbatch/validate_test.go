@@ -42,14 +42,14 @@ type refusal struct {
 
 var refusals = []refusal{
 	{name: "nothing", raw: func(b []byte) []byte { return nil }, code: base.CodeInvalidRecord, want: "the partition comes with no record batch; it takes exactly one"},
-	{name: "half a header", raw: func(b []byte) []byte { return b[:60] }, code: base.CodeCorruptMessage, want: "a batch of 60 bytes is shorter than a header of 61"},
+	{name: "half a header", raw: func(b []byte) []byte { return b[:60] }, code: base.CodeInvalidRecord, want: "a batch of 60 bytes is shorter than a header of 61"},
 	{name: "magic 0", raw: func(b []byte) []byte { b[16] = 0; return b }, code: base.CodeUnsupportedFormat, want: "message format v0 (magic 0) is not supported, only v2 is: use a client of Kafka 0.11 or newer"},
 	{name: "small magic 1", raw: func(b []byte) []byte { b[16] = 1; return b[:34] }, code: base.CodeUnsupportedFormat, want: "message format v1 (magic 1) is not supported, only v2 is: use a client of Kafka 0.11 or newer"},
 	{name: "magic 3", raw: func(b []byte) []byte { b[16] = 3; return b }, code: base.CodeCorruptMessage, want: "magic of the batch is 3; there is none above 2"},
 	{name: "magic -1", raw: func(b []byte) []byte { b[16] = 255; return b }, code: base.CodeCorruptMessage, want: "magic of the batch is -1; there is none above 2"},
 	{name: "short length", raw: func(b []byte) []byte { binary.BigEndian.PutUint32(b[8:], 48); return b }, code: base.CodeCorruptMessage, want: "length 48 of the batch is below the 49 that its header takes"},
 	{name: "negative length", raw: func(b []byte) []byte { b[8] = 0x80; return b }, code: base.CodeCorruptMessage, want: "length -2147483557 of the batch is below the 49 that its header takes"},
-	{name: "cut", raw: func(b []byte) []byte { return b[:len(b)-1] }, code: base.CodeCorruptMessage, want: "the batch has 103 bytes by its length field; 102 came"},
+	{name: "cut", raw: func(b []byte) []byte { return b[:len(b)-1] }, code: base.CodeInvalidRecord, want: "the batch has 103 bytes by its length field; 102 came"},
 	{name: "trailing byte", raw: func(b []byte) []byte { return append(b, 0) }, code: base.CodeInvalidRecord, want: "1 bytes follow the batch of 103; a partition takes exactly one batch"},
 	{name: "two batches", raw: func(b []byte) []byte { return append(b, b...) }, code: base.CodeInvalidRecord, want: "103 bytes follow the batch of 103; a partition takes exactly one batch"},
 	{name: "too large", rules: func(r *Rules) { r.MaxSize = 102 }, code: base.CodeMessageTooLarge, want: "the batch has 103 bytes; max.message.bytes is 102"},
