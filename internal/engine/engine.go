@@ -140,9 +140,6 @@ func (e *Engine) loop(id base.ShardID) *loop {
 // Start lets the loops and tasks run. The engine serves when it returns.
 func (e *Engine) Start() error {
 	if !e.opts.Stepped {
-		for _, l := range e.loops {
-			e.running.Go(func() { l.run(e.stop) })
-		}
 		go e.single.Run()
 	}
 	e.lead(e.writer.Term())
@@ -333,7 +330,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.single.Stop()
 	}
 	for _, l := range e.loops {
-		l.step() // answers of the last turn of the journal
+		l.stop()
 	}
 	return errors.Join(err, e.release())
 }

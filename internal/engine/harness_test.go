@@ -81,6 +81,9 @@ func (r *rig) create(name string, partitions int, overrides map[string]string) *
 
 type kv struct{ key, value string }
 
+// noKey stands for a null key.
+const noKey = "\x00"
+
 // batchOfRecords builds a batch; a value of "-" is a tombstone.
 func (r *rig) batchOfRecords(records ...kv) ([]byte, recordbatch.Info) {
 	r.t.Helper()
@@ -90,6 +93,9 @@ func (r *rig) batchOfRecords(records ...kv) ([]byte, recordbatch.Info) {
 		out := recordbatch.Record{OffsetDelta: int32(i), Timestamp: r.clock.Now().UnixMilli(), Key: []byte(rec.key), Value: []byte(rec.value)}
 		if rec.value == "-" {
 			out.Value = nil
+		}
+		if rec.key == noKey {
+			out.Key = nil
 		}
 		b.Add(&out)
 	}

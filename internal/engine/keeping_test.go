@@ -10,6 +10,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/meta"
+	"godwit/internal/recordbatch"
 	"godwit/internal/shard"
 )
 
@@ -125,6 +126,35 @@ func TestCompactionKeepsTheLastOfEachKey(t *testing.T) {
 	want = []kv{{"c", "2"}, {"a", "3"}, {"d", "1"}}
 	if got, _ := r.read(s, 0, 0); !reflect.DeepEqual(got, want) {
 		t.Fatalf("second compaction kept %v, want %v", got, want)
+	}
+}
+
+func TestReaderGetsPastAnEmptiedTail(t *testing.T) {
+	r := newRig(t, nil)
+	s := r.create("t", 1, map[string]string{"cleanup.policy": "compact"})
+	r.must(r.write(s, 0, kv{"a", "1"}))
+	r.must(r.write(s, 0, kv{noKey, "goes"}, kv{noKey, "too"}))
+	r.seal()
+	r.must(r.Compact(ctx))
+	if got, _ := r.read(s, 0, 0); !reflect.DeepEqual(got, []kv{{"a", "1"}}) {
+		t.Fatalf("kept %v", got)
+	}
+	p := s.Partitions[0]
+	st, _ := r.State(p.Log)
+	for next := int64(0); next < st.HighWatermark; {
+		recs, err := r.Read(p.Log, next, 1<<20, true)
+		r.must(err)
+		b, err := recs.AppendTo(nil)
+		recs.Release()
+		r.must(err)
+		if len(b) == 0 {
+			t.Fatalf("a reader at %d gets nothing, though the log goes on to %d", next, st.HighWatermark)
+		}
+		for len(b) > 0 {
+			info, err := recordbatch.ParseHeader(b)
+			r.must(err)
+			next, b = info.LastOffset()+1, b[info.Size:]
+		}
 	}
 }
 

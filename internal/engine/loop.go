@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +44,7 @@ type delivery struct {
 	item int32
 }
 
-// loop runs one shard. Everything but the mailbox belongs to the goroutine that steps it.
+// loop runs one shard. Everything but the mailbox belongs to whoever runs it, one goroutine at a time.
 type loop struct {
 	e  *Engine
 	id base.ShardID
@@ -50,7 +52,10 @@ type loop struct {
 
 	mu   sync.Mutex
 	box  []message
-	wake chan struct{} // capacity 1
+	busy bool // somebody runs it
+
+	timer *time.Timer
+	armed int64 // Unix ms for which the timer is set
 
 	term   uint64   // under which it may propose; 0: it may not
 	why    error    // why it may not
@@ -66,46 +71,83 @@ type loop struct {
 }
 
 func newLoop(e *Engine, m *shard.Machine) *loop {
-	l := &loop{e: e, id: m.ID, m: m, wake: make(chan struct{}, 1), gen: 1,
+	l := &loop{e: e, id: m.ID, m: m, gen: 1,
 		why: base.Errorf(base.CodeNotReady, "the shard has no leader yet")}
 	return l
 }
 
-// post puts a message into the mailbox. It never blocks.
+// post brings the loop a message. If nobody runs the loop, the caller does, until its mailbox is empty: that saves waking a
+// goroutine for each message and each answer. Nothing in a loop blocks, so neither does post.
 func (l *loop) post(m message) {
 	l.mu.Lock()
 	l.box = append(l.box, m)
+	run := !l.busy && !l.e.opts.Stepped
+	l.busy = l.busy || run
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	if run {
+		l.run()
 	}
 }
 
-// run steps the loop until stop is closed.
-func (l *loop) run(stop <-chan struct{}) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case <-l.wake:
-			l.step()
-		case <-timer.C:
-			l.tick()
-		case <-stop:
-			l.step()
+// maxTurns bounds how long a caller of post is kept running the loop for others.
+const maxTurns = 16
+
+// run steps the loop until its mailbox is empty. The caller has set busy.
+func (l *loop) run() {
+	defer crashOnPanic()
+	for turns := 1; ; turns++ {
+		l.step()
+		l.arm()
+		l.mu.Lock()
+		if len(l.box) == 0 {
+			l.busy = false
+			l.mu.Unlock()
 			return
 		}
-		if at, ok := l.groups.deadline(); ok {
-			timer.Reset(max(time.UnixMilli(at).Sub(l.e.opts.Clock.Now()), time.Millisecond))
+		l.mu.Unlock()
+		if turns == maxTurns {
+			go l.run()
+			return
 		}
 	}
+}
+
+// crashOnPanic ends the process on a broken invariant: whoever happens to run the loop, a connection say, must not catch it and
+// go on.
+func crashOnPanic() {
+	if v := recover(); v != nil {
+		stack := debug.Stack()
+		go func() { panic(fmt.Sprintf("%v\n\n%s", v, stack)) }()
+		select {}
+	}
+}
+
+// arm sets the timer for the next thing that time alone brings about.
+func (l *loop) arm() {
+	at, ok := l.groups.deadline()
+	if !ok || at == l.armed || l.e.closed.Load() {
+		return
+	}
+	l.armed = at
+	wait := max(time.UnixMilli(at).Sub(l.e.opts.Clock.Now()), 0)
+	if l.timer == nil {
+		l.timer = time.AfterFunc(wait, func() { l.post(message{call: (*loop).tick}) })
+		return
+	}
+	l.timer.Reset(wait)
 }
 
 // tick does what time alone brings about.
 func (l *loop) tick() {
+	l.armed = 0
 	l.groups.tick(l)
-	l.flush()
+}
+
+// stop ends the timer.
+func (l *loop) stop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 // pending reports whether the mailbox has messages.

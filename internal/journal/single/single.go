@@ -55,7 +55,9 @@ func (j *Journal) MaxEntry() int { return j.w.MaxPayload() }
 
 // Run writes until Stop.
 func (j *Journal) Run() {
+	finish := j.w.Attended()
 	defer close(j.done)
+	defer finish()
 	for {
 		if !j.w.RunUntilFailed(j.stop) {
 			return
@@ -78,7 +80,7 @@ func (j *Journal) Recover() bool {
 		return false
 	}
 	j.log.Warn("writing again after a failure", "cause", cause, "term", term)
-	j.leads(term)
+	j.w.After(func() { j.leads(term) })
 	return true
 }
 

@@ -186,7 +186,7 @@ func (f *filter) rewrite(ctx context.Context, log base.LogID, run []segment.Piec
 	}
 	var failure error
 	err := f.c.store.Batches(log, first, last+1, nil, func(ref segment.BatchRef) bool {
-		failure = f.batch(ctx, &ref)
+		failure = f.batch(ctx, &ref, ref.Last == last)
 		return failure == nil
 	})
 	if failure != nil {
@@ -195,8 +195,9 @@ func (f *filter) rewrite(ctx context.Context, log base.LogID, run []segment.Piec
 	return err
 }
 
-// batch writes what stays of one batch: as it is, if all of it stays and no tombstone needs a horizon.
-func (f *filter) batch(ctx context.Context, ref *segment.BatchRef) error {
+// batch writes what stays of one batch: as it is, if all of it stays and no tombstone needs a horizon. The last
+// batch of a run stays without its records, if need be, so that a reader there gets on to the end of the log.
+func (f *filter) batch(ctx context.Context, ref *segment.BatchRef, tail bool) error {
 	if ref.Last < f.start {
 		return nil
 	}
@@ -224,7 +225,7 @@ func (f *filter) batch(ctx context.Context, ref *segment.BatchRef) error {
 	switch {
 	case f.rd.Err() != nil:
 		return f.rd.Err()
-	case kept == 0:
+	case kept == 0 && !tail:
 		return nil
 	case kept == int(info.Records) && (had || !tombstones):
 		return f.out.m.Batch(raw, ref.Base, ref.Last, ref.MaxTimestamp)

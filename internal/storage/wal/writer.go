@@ -68,6 +68,22 @@ type Stats struct {
 	SyncNanos                            atomic.Int64
 }
 
+// answer is what becomes of a record, or a call that waits for the answers before it.
+type answer struct {
+	r    *Record
+	at   Placement
+	err  error
+	call func()
+}
+
+func (a *answer) give() {
+	if a.call != nil {
+		a.call()
+		return
+	}
+	a.r.Done(a.at, a.err)
+}
+
 // Writer appends to the log. Append is safe for concurrent use; everything else belongs to the one
 // goroutine that calls Run or Step.
 type Writer struct {
@@ -98,6 +114,9 @@ type Writer struct {
 	spare []*Record
 	heads []byte
 	bufs  [][]byte
+
+	answers []answer      // of the present step, in order
+	sink    chan []answer // to the goroutine that gives them; nil: they are given at the end of a step
 }
 
 // The states a writer reports.
@@ -174,6 +193,29 @@ func (w *Writer) MaxPayload() int {
 // controlRoom is what data leaves free in every file for control records.
 func (w *Writer) controlRoom() int64 { return min(1<<20, w.opts.FileSize/8) }
 
+// answerQueue is how many groups may wait to be answered while the next ones are written.
+const answerQueue = 16
+
+// Attended has answers given by a goroutine of their own, in their order, until the returned function is called; it returns when
+// all are given. It must be called before the writer runs.
+func (w *Writer) Attended() (finish func()) {
+	w.sink = make(chan []answer, answerQueue)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for batch := range w.sink {
+			for i := range batch {
+				batch[i].give()
+			}
+		}
+	}()
+	return func() {
+		close(w.sink)
+		<-done
+		w.sink = nil
+	}
+}
+
 // RunUntilFailed writes until stop is closed, then writes what is queued and returns false; or until
 // a failure, and returns true. What is queued at a failure is refused.
 func (w *Writer) RunUntilFailed(stop <-chan struct{}) bool {
@@ -219,10 +261,35 @@ func (w *Writer) Step() bool {
 	rest := recs
 	for len(rest) > 0 {
 		rest = w.writeGroup(rest)
+		w.deliver()
 	}
 	clear(recs)
 	w.spare = recs
 	return len(recs) > 0
+}
+
+// deliver passes the answers on. While the writer runs by itself another goroutine gives them, so that the next group is
+// written meanwhile.
+func (w *Writer) deliver() {
+	if len(w.answers) == 0 {
+		return
+	}
+	if w.sink != nil {
+		w.sink <- w.answers
+		w.answers = nil
+		return
+	}
+	batch := w.answers
+	w.answers = nil
+	for i := range batch {
+		batch[i].give()
+	}
+}
+
+// After calls fn behind all answers that were due so far. It belongs to the writer's goroutine.
+func (w *Writer) After(fn func()) {
+	w.answers = append(w.answers, answer{call: fn})
+	w.deliver()
 }
 
 // writeGroup writes the longest prefix of recs that makes one group, and returns what is left.
@@ -294,7 +361,7 @@ func (w *Writer) refuse(r *Record, err error) {
 	if r.isEntry() {
 		w.fenced[r.Frame.Shard] = max(w.fenced[r.Frame.Shard], r.Gen)
 	}
-	r.Done(Placement{}, err)
+	w.answers = append(w.answers, answer{r: r, err: err})
 }
 
 func (r *Record) size() int {
@@ -386,11 +453,11 @@ func (w *Writer) complete(group []*Record) {
 	}
 	for _, r := range group {
 		if r.Barrier {
-			r.Done(Placement{w.file, at}, nil)
+			w.answers = append(w.answers, answer{r: r, at: Placement{w.file, at}})
 			continue
 		}
 		size, head := r.size(), r.Frame.HeadSize()
-		r.Done(Placement{w.file, at + uint32(head)}, nil)
+		w.answers = append(w.answers, answer{r: r, at: Placement{w.file, at + uint32(head)}})
 		at += uint32(segment.Padded(size))
 	}
 }
@@ -520,6 +587,7 @@ func (w *Writer) mark(pos base.Position) bool {
 		return false
 	}
 	w.writeGroup([]*Record{r})
+	w.deliver()
 	w.marked = w.Synced()
 	return w.failed == nil
 }
