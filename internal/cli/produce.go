@@ -59,7 +59,7 @@ func (c *produceCmd) Run(e *env) error {
 		return err
 	}
 	cl, err := c.connect(e.ctx, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(chosen{kgo.StickyKeyPartitioner(nil)}),
-		kgo.AllowAutoTopicCreation(), kgo.RecordDeliveryTimeout(c.Timeout), kgo.ProducerBatchMaxBytes(size),
+		kgo.AllowAutoTopicCreation(), kgo.RecordRetries(deliveryTries), kgo.ProducerBatchMaxBytes(size),
 		kgo.MaxBufferedRecords(10_000), kgo.MaxBufferedBytes(2*maxLine))
 	if err != nil {
 		return err
