@@ -23,7 +23,9 @@ func (s *Server) describeTopicPartitions(_ context.Context, rc *request, req *km
 	}
 	if req.Cursor != nil && (req.Cursor.Partition < 0 || len(names) > 0 && !slices.Contains(names, req.Cursor.Topic)) {
 		for _, name := range names {
-			resp.Topics = append(resp.Topics, missingPartitions(rc, kerr.InvalidRequest, name))
+			t := missingPartitions(rc, kerr.InvalidRequest, name)
+			t.AuthorizedOperations = operationsUnknown
+			resp.Topics = append(resp.Topics, t)
 		}
 		return resp, nil
 	}

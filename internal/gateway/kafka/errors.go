@@ -32,7 +32,7 @@ var kafkaErrors = [...]kafkaCodes{
 	base.CodeInvalidRecord:        {data: kerr.InvalidRecord},
 	base.CodeInvalidTimestamp:     {data: kerr.InvalidTimestamp},
 	base.CodeMessageTooLarge:      {data: kerr.MessageTooLarge},
-	base.CodeUnsupportedFormat:    {data: kerr.UnsupportedForMessageFormat},
+	base.CodeUnsupportedFormat:    {data: kerr.InvalidRecord}, // as Kafka 4 answers magic 0 and 1
 	base.CodeUnsupportedCodec:     {data: kerr.UnsupportedCompressionType},
 	base.CodeOutOfOrderSequence:   {data: kerr.OutOfOrderSequenceNumber},
 	base.CodeDuplicateSequence:    {data: kerr.DuplicateSequenceNumber},

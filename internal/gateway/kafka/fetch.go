@@ -20,11 +20,11 @@ import (
 //   - 5: log start offset
 //   - 7: incremental sessions (KIP-227)
 //   - 9: leader epoch checks (KIP-320)
-//   - 10: zstd may be sent (KIP-110)
+//   - 10: the client knows zstd (KIP-110); as in Kafka 4, it gets it anyway
 //   - 11: preferred read replica (KIP-392); there is none
 //   - 12: flexible; divergence is told by the last fetched epoch (KIP-595)
 //   - 13: topic IDs (KIP-516)
-//   - 15: replica state in a tag (KIP-903); followers are served like consumers
+//   - 15: replica state in a tag (KIP-903); there are no followers, and who says it is one is refused
 //   - 16: the current leader and its endpoint with FENCED_LEADER_EPOCH (KIP-951)
 //   - 17, 18: fields of followers (KIP-853, KIP-1166), not looked at
 func (s *Server) fetch(ctx context.Context, rc *request, body []byte) (any, error) {

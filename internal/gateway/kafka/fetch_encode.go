@@ -75,7 +75,7 @@ func (e *fetchEncoder) partition(r *fetchResult) {
 	if e.version >= 5 {
 		e.int64(r.start)
 	}
-	if e.reply.committed {
+	if e.reply.committed || r.absent {
 		e.count(0) // aborted transactions
 	} else {
 		e.null()

@@ -5,7 +5,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/base"
-	"godwit/internal/compress"
 	"godwit/internal/meta"
 )
 
@@ -44,6 +43,7 @@ type told struct{ hw, start int64 }
 // partResult is what a look at a partition found.
 type partResult struct {
 	code      int16
+	absent    bool  // there is no such partition
 	hw, start int64 // -1 with an error
 	epoch     int32 // of the leader, to be told with an error about it
 	diverged  bool
@@ -101,17 +101,15 @@ func (f *fetching) locate(p *fetchPart) {
 		e = kerr.UnknownTopicOrPartition
 	case int(p.key.index) >= s.Ready:
 		e = kerr.NotLeaderForPartition
-	case f.rc.version < 10 && !s.Config.KeepCompression && s.Config.Codec == compress.Zstd:
-		e = kerr.UnsupportedCompressionType
 	default:
 		p.at = s.Partitions[p.key.index]
 		return
 	}
-	p.res.code = f.rc.reject(e)
+	p.res.code, p.res.absent = f.rc.reject(e), true
 }
 
-// stream finds the topic of a partition. Where the ID is gone and its name belongs to another topic, the
-// client's metadata is behind.
+// stream finds the topic of a partition. A session that knew the ID's name gets the errors about names: where it
+// belongs to another topic now, the client's metadata is behind.
 func (f *fetching) stream(p *fetchPart) (*meta.Stream, *kerr.Error) {
 	if f.rc.version < 13 {
 		if s, ok := f.view.Stream(f.rc.namespace, p.key.topic); ok {
@@ -123,12 +121,13 @@ func (f *fetching) stream(p *fetchPart) (*meta.Stream, *kerr.Error) {
 		p.name = s.Name
 		return s, nil
 	}
-	if p.name != "" {
-		if _, ok := f.view.Stream(f.rc.namespace, p.name); ok {
-			return nil, kerr.InconsistentTopicID
-		}
+	if p.name == "" {
+		return nil, kerr.UnknownTopicID
 	}
-	return nil, kerr.UnknownTopicID
+	if _, ok := f.view.Stream(f.rc.namespace, p.name); ok {
+		return nil, kerr.InconsistentTopicID
+	}
+	return nil, kerr.UnknownTopicOrPartition
 }
 
 // examine reads what a located partition has for the client, within what the response has room for.
@@ -137,6 +136,10 @@ func (f *fetching) examine(p *fetchPart) {
 		return
 	}
 	f.waiting++
+	if f.req.ReplicaID >= 0 || f.req.ReplicaState.ID >= 0 {
+		f.refuse(p, kerr.NotLeaderForPartition) // nobody else is a replica
+		return
+	}
 	if e := f.checkEpoch(p); e != nil {
 		f.refuse(p, e)
 		return

@@ -370,7 +370,7 @@ func TestSessionOfAReplacedTopic(t *testing.T) {
 		return only(t, f.fetch(13, req)).ErrorCode
 	}
 	f.m.drop(t, st)
-	wantCode(t, "deleted", poll(1), kerr.UnknownTopicID)
+	wantCode(t, "deleted", poll(1), kerr.UnknownTopicOrPartition)
 	f.topic("t", 1)
 	wantCode(t, "replaced", poll(2), kerr.InconsistentTopicID)
 }

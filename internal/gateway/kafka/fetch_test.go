@@ -161,6 +161,16 @@ func TestFetchErrors(t *testing.T) {
 	}
 }
 
+func TestFetchOfAFollower(t *testing.T) {
+	f := newFetchStand(t, nil)
+	st := f.topic("t", 1)
+	for _, version := range []int16{12, 17} {
+		req := fetchOf(st, want(0, 0))
+		req.ReplicaID, req.ReplicaState.ID = 5, 5
+		wantCode(t, "follower", only(t, f.fetch(version, req)).ErrorCode, kerr.NotLeaderForPartition)
+	}
+}
+
 func TestFetchTellsDivergence(t *testing.T) {
 	f := newFetchStand(t, nil)
 	st := f.topic("t", 1)

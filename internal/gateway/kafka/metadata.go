@@ -28,6 +28,11 @@ import (
 //   - 13: an error for the request as a whole
 func (s *Server) metadata(ctx context.Context, rc *request, req *kmsg.MetadataRequest) (kmsg.Response, error) {
 	resp := req.ResponseKind().(*kmsg.MetadataResponse)
+	resp.AuthorizedOperations, resp.ControllerID = operationsUnknown, -1
+	if idsTooEarly(req) {
+		s.refuseIDs(rc, req, resp)
+		return resp, nil
+	}
 	view := s.backend.Meta()
 	b := kmsg.NewMetadataResponseBroker()
 	b.NodeID = s.backend.NodeID()
@@ -35,7 +40,6 @@ func (s *Server) metadata(ctx context.Context, rc *request, req *kmsg.MetadataRe
 	resp.Brokers = append(resp.Brokers, b)
 	resp.ClusterID = &view.ClusterID
 	resp.ControllerID = b.NodeID
-	resp.AuthorizedOperations = operationsUnknown
 	if req.IncludeClusterAuthorizedOperations {
 		resp.AuthorizedOperations = operationsCluster
 	}
@@ -43,20 +47,12 @@ func (s *Server) metadata(ctx context.Context, rc *request, req *kmsg.MetadataRe
 	if req.IncludeTopicAuthorizedOperations {
 		d.operations = operationsTopic
 	}
-	switch {
-	case req.Topics == nil || req.Version == 0 && len(req.Topics) == 0:
-		for _, st := range view.Streams(rc.namespace) {
-			resp.Topics = append(resp.Topics, d.metadata(st))
-		}
-	case idsTooEarly(req):
-		resp.ErrorCode = rc.reject(kerr.InvalidRequest)
-		for i := range req.Topics {
-			t := d.missing(kerr.InvalidRequest, textOf(req.Topics[i].Topic))
-			t.TopicID = req.Topics[i].TopicID
-			resp.Topics = append(resp.Topics, t)
-		}
-	default:
+	if req.Topics != nil && (req.Version > 0 || len(req.Topics) > 0) {
 		resp.Topics = s.metadataOf(ctx, &d, req)
+		return resp, nil
+	}
+	for _, st := range view.Streams(rc.namespace) {
+		resp.Topics = append(resp.Topics, d.metadata(st))
 	}
 	return resp, nil
 }
@@ -72,6 +68,16 @@ func idsTooEarly(req *kmsg.MetadataRequest) bool {
 		}
 	}
 	return false
+}
+
+// refuseIDs answers such a request: with errors and nothing else.
+func (s *Server) refuseIDs(rc *request, req *kmsg.MetadataRequest, resp *kmsg.MetadataResponse) {
+	d := describing{s: s, rc: rc, operations: operationsUnknown}
+	for i := range req.Topics {
+		t := d.missing(kerr.InvalidRequest, textOf(req.Topics[i].Topic))
+		t.TopicID = req.Topics[i].TopicID
+		resp.Topics = append(resp.Topics, t)
+	}
 }
 
 // metadataOf describes the topics that a request names, each once. As in Kafka, names are not looked
@@ -179,6 +185,6 @@ func (d *describing) missing(e *kerr.Error, name string) kmsg.MetadataResponseTo
 	if e != nil {
 		t.ErrorCode = d.rc.reject(e)
 	}
-	t.Topic, t.AuthorizedOperations = &name, operationsUnknown
+	t.Topic, t.AuthorizedOperations = &name, d.operations
 	return t
 }

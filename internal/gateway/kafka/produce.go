@@ -223,10 +223,22 @@ func (p *produce) take(late bool) {
 		if it.Err != nil {
 			p.refuse(r, it.Err)
 			r.stamp = -1
+			if aboutSequence(it.Err) {
+				r.logStart = it.LogStart // tells the producer whether its records were deleted
+			}
 			continue
 		}
 		r.base, r.logStart = it.BaseOffset, it.LogStart
 	}
+}
+
+// aboutSequence reports whether an error is one of the idempotent producer's.
+func aboutSequence(err error) bool {
+	switch base.CodeOf(err) {
+	case base.CodeOutOfOrderSequence, base.CodeDuplicateSequence, base.CodeFencedProducer, base.CodeUnknownProducer:
+		return true
+	}
+	return false
 }
 
 // failed reports whether any item failed.
