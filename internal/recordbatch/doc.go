@@ -4,9 +4,12 @@
 // Everything here works on the bytes of a batch: a header is read by direct loads, records are walked over
 // without allocating for each, and what Validate accepts is stored as it came unless a rule asks for a change.
 //
-//	0 base offset i64     12 leader epoch i32   17 CRC32C u32       27 base timestamp i64   51 producer epoch i16
-//	8 length i32          16 magic i8 = 2       21 attributes i16   35 max timestamp i64    53 base sequence i32
-//	                                            23 last delta i32   43 producer ID i64      57 records i32, 61 records
+//	at  field                 at  field                   at  field
+//	 0  base offset i64       21  attributes i16          43  producer ID i64
+//	 8  length i32            23  last offset delta i32   51  producer epoch i16
+//	12  leader epoch i32      27  base timestamp i64      53  base sequence i32
+//	16  magic i8, which is 2  35  max timestamp i64       57  number of records i32
+//	17  CRC32C u32                                        61  records, compressed as a whole
 //
 // All integers are big-endian. The length counts what follows it. The checksum covers the attributes and all behind
 // them: base offset and leader epoch, which a broker fills in, can change without it.
