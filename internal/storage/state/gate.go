@@ -28,7 +28,7 @@ type gate struct {
 	mu      sync.Mutex // a leaf: nothing is called while it is held
 	changed sync.Cond  // L is &mu
 	started bool       // Pebble is open
-	paused  bool       // no table is begun for now
+	paused  bool       // no table is begun until it is lifted
 	closing bool       // no table is begun: errClosed
 	err     error      // not nil: it was fatal, and nothing is changed any more
 }
