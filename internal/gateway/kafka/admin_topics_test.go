@@ -188,7 +188,7 @@ func TestDeleteTopics(t *testing.T) {
 
 	name := func(s string) *string { return &s }
 	req := kmsg.NewPtrDeleteTopicsRequest()
-	for _, r := range []kmsg.DeleteTopicsRequestTopic{
+	req.Topics = []kmsg.DeleteTopicsRequestTopic{
 		{Topic: name("b")},
 		{TopicID: ids["c"]},
 		{TopicID: [16]byte{99}},
@@ -198,8 +198,6 @@ func TestDeleteTopics(t *testing.T) {
 		{Topic: name("e")},
 		{TopicID: ids["e"]},
 		{TopicID: foreign.ID},
-	} {
-		req.Topics = append(req.Topics, r)
 	}
 	out = send[*kmsg.DeleteTopicsResponse](st, 6, req).Topics
 	for i, want := range []*kerr.Error{

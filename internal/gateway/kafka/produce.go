@@ -182,6 +182,10 @@ func (p *produce) admit(records []byte) error {
 	return nil
 }
 
+// maxDecompressed bounds what the records of one batch may take, bytes: a small request must not be able to ask for
+// gigabytes. Batches of common clients stay below a mebibyte.
+const maxDecompressed = 128 << 20
+
 func rulesOf(s *meta.Stream, now int64) recordbatch.Rules {
 	c := s.Config
 	r := recordbatch.Rules{
@@ -191,7 +195,8 @@ func rulesOf(s *meta.Stream, now int64) recordbatch.Rules {
 		AfterMaxMs:      c.TimestampAfterMaxMs,
 		RequireKeys:     c.CleanupCompact,
 		NowMs:           now,
-		MaxDecompressed: c.MaxDecompressedBytes,
+		MaxRecord:       c.MaxDecompressedBytes,
+		MaxDecompressed: maxDecompressed,
 	}
 	if !c.KeepCompression {
 		r.Compression = &recordbatch.Compression{Codec: c.Codec, Level: c.CompressionLevel}
