@@ -107,7 +107,7 @@ soak: build ## RUNS crash and kill runs, then every fuzz target for FUZZTIME
 fuzz: ## run every fuzz target for FUZZTIME
 	@set -e; grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' internal | sort | while IFS=: read -r file func; do \
 		name=$${func#func }; echo "fuzz $$name in $${file%/*} for $(FUZZTIME)"; \
-		$(GO) test -tags invariants -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$${file%/*}" </dev/null; \
+		$(GO) test -tags invariants -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x "./$${file%/*}" </dev/null; \
 	done
 
 .PHONY: clean

@@ -99,10 +99,9 @@ func (s *session) readAll(ctx context.Context) {
 	each(s.jobs, s.clients, func(_ int, c client) {
 		got, err := s.readTopics(ctx, &c, topics)
 		for _, w := range topics {
-			rs := got[w.topic]
-			var cerr error
-			if cerr = w.compare(c.name, rs); cerr != nil && err != nil {
-				rs, cerr = s.readAgain(ctx, &c, w)
+			cerr := w.compare(c.name, got[w.topic])
+			if cerr != nil && err != nil {
+				_, cerr = s.readAgain(ctx, &c, w)
 			}
 			s.report.add(check{group: "read", name: c.name + " reads " + w.client + " " + w.codec,
 				writer: w.client, reader: c.name, codec: w.codec, err: cerr})
