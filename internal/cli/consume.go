@@ -128,14 +128,11 @@ func (c *consumeCmd) readAll(e *env, r *reader, out *bufio.Writer, from place) e
 // plan finds the offsets to read.
 func (c *consumeCmd) plan(ctx context.Context, r *reader, from place) error {
 	adm := kadm.NewClient(r.client)
-	topics, err := adm.ListTopics(ctx, c.Topic)
-	if err == nil {
-		err = topics.Error()
-	}
+	topic, err := c.topic(ctx, adm)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Topic, err)
+		return err
 	}
-	r.id = topics[c.Topic].ID
+	r.id = topic.ID
 	ends, err := listed(adm.ListEndOffsets(ctx, c.Topic))
 	if err != nil {
 		return err
@@ -155,7 +152,7 @@ func (c *consumeCmd) plan(ctx context.Context, r *reader, from place) error {
 	}
 	wanted := c.Partitions
 	if len(wanted) == 0 {
-		wanted = topics[c.Topic].Partitions.Numbers()
+		wanted = topic.Partitions.Numbers()
 	}
 	at := map[int32]int64{}
 	for _, p := range wanted {
@@ -172,6 +169,18 @@ func (c *consumeCmd) plan(ctx context.Context, r *reader, from place) error {
 	}
 	r.assign(at, ends)
 	return nil
+}
+
+// topic finds the topic to read.
+func (c *consumeCmd) topic(ctx context.Context, adm *kadm.Client) (kadm.TopicDetail, error) {
+	topics, err := adm.ListTopics(ctx, c.Topic)
+	if err == nil {
+		err = topics.Error()
+	}
+	if err != nil {
+		return kadm.TopicDetail{}, fmt.Errorf("%s: %w", c.Topic, err)
+	}
+	return topics[c.Topic], nil
 }
 
 // listed joins the two ways in which listing offsets fails.
@@ -198,6 +207,11 @@ func (c *consumeCmd) readGroup(e *env, r *reader, out *bufio.Writer) error {
 		return err
 	}
 	defer cl.CloseAllowingRebalance()
+	ctx, cancel := context.WithTimeout(e.ctx, c.Timeout)
+	defer cancel()
+	if _, err := c.topic(ctx, kadm.NewClient(cl)); err != nil { // a group would wait until there is one
+		return err
+	}
 	r.client = cl
 	r.after = func(read []int32) error {
 		if err := out.Flush(); err != nil {
@@ -238,14 +252,11 @@ func commitDone(failed *error) func(*kgo.Client, *kmsg.OffsetCommitRequest, *kms
 
 // assigned begins to read partitions that the group gave to this member, from its committed offsets.
 func (c *consumeCmd) assigned(ctx context.Context, adm *kadm.Client, r *reader, partitions []int32) error {
-	topics, err := adm.ListTopics(ctx, c.Topic)
-	if err == nil {
-		err = topics.Error()
-	}
+	topic, err := c.topic(ctx, adm)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Topic, err)
+		return err
 	}
-	r.id = topics[c.Topic].ID
+	r.id = topic.ID
 	starts, err := listed(adm.ListStartOffsets(ctx, c.Topic))
 	if err != nil {
 		return err

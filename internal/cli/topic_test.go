@@ -28,7 +28,6 @@ func TestTopics(t *testing.T) {
 	}
 
 	do("topic create d b e").want(t, exitFailed, "created d", "created e", "b: ", "TOPIC_ALREADY_EXISTS", "godwit topic describe")
-	do("topic create f --config no.such=1").want(t, exitFailed, "INVALID_CONFIG", "--all")
 	do("topic create f --replicas 3").want(t, exitFailed, "INVALID_REPLICATION_FACTOR", "--replicas")
 
 	do("topic describe a").want(t, 0, "Topic a, ID ", "PARTITION", "retention.ms", "dynamic topic config")
