@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"godwit/internal/base"
 	"godwit/internal/vfs"
 )
 
@@ -41,14 +39,15 @@ func openInstance(fsys vfs.FS, dir string, cache *pebble.Cache, o *Options) (*in
 		return nil, err
 	}
 	opts := &pebble.Options{
-		FS:                 i.gate,
-		Cache:              cache,
-		MemTableSize:       uint64(o.MemTableBytes),
-		DisableWAL:         true,
-		FormatMajorVersion: formatMajorVersion,
-		Logger:             i,
-		MaxOpenFiles:       256,
-		DisableTableStats:  true, // only hints for compaction, and a table that cannot be read is tried without end
+		FS:                  i.gate,
+		Cache:               cache,
+		MemTableSize:        uint64(o.MemTableBytes),
+		DisableWAL:          true,
+		FormatMajorVersion:  formatMajorVersion,
+		Logger:              i,
+		MaxOpenFiles:        256,
+		MaxManifestFileSize: 1 << 20,
+		DisableTableStats:   true, // only hints for compaction, and a table that cannot be read is tried without end
 		// Writes never wait inside Pebble, where an error could not end the wait: Store.commit bounds the memtables.
 		MemTableStopWritesThreshold: 1 << 16,
 		L0StopWritesThreshold:       1 << 16,
@@ -85,35 +84,6 @@ func (i *instance) open(dir string, opts *pebble.Options) (err error) {
 		err = errors.Join(i.death(), i.db.Close())
 	}
 	return err
-}
-
-// prepare looks at the directory before Pebble does.
-//
-// It removes Pebble's own logs. Pebble begins one whenever it is opened, and nothing gets into it; but it would flush once
-// for every one it finds, in Open, where a failure would be tried again without end. And it refuses tables
-// without a marker that leads to them: Pebble would begin a new store.
-func prepare(fsys vfs.FS, dir string) error {
-	names, err := fsys.List(dir)
-	if err != nil {
-		return err
-	}
-	table, marker := "", false
-	for _, name := range names {
-		switch {
-		case strings.HasSuffix(name, ".log"):
-			if err := fsys.Remove(fsys.PathJoin(dir, name)); err != nil {
-				return err
-			}
-		case strings.HasSuffix(name, tableSuffix):
-			table = name
-		case strings.HasPrefix(name, markerPrefix+"manifest."):
-			marker = true
-		}
-	}
-	if table != "" && !marker {
-		return base.Errorf(base.CodeCorruption, "there is %s but no file %smanifest.*: one was removed", table, markerPrefix)
-	}
-	return nil
 }
 
 // flushEnded runs under Pebble's lock.

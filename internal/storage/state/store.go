@@ -92,6 +92,9 @@ func (s *Store) open() error {
 		return failure("opening "+s.dir, err)
 	}
 	replayFrom, err := inst.readNode()
+	if err == nil {
+		err = inst.harden()
+	}
 	if err != nil {
 		return errors.Join(failure("opening "+s.dir, err), inst.close())
 	}
@@ -113,6 +116,19 @@ func (i *instance) readNode() (replayFrom uint64, err error) {
 		return 0, fmt.Errorf("its format is version %d and this release reads up to %d: start the release that wrote it, or a later one", version, layoutVersion)
 	}
 	return i.getNumber(nodeKey(nodeReplay), 8)
+}
+
+// harden makes durable what was read: after a failed sync of the manifest the page cache may hold records of it that the
+// disk does not. The first flush after opening writes a new one.
+func (i *instance) harden() error {
+	if err := i.db.Set(nodeKey(nodeFormat), binary.BigEndian.AppendUint32(nil, layoutVersion), pebble.NoSync); err != nil {
+		return err
+	}
+	flushed, err := i.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	return i.wait(flushed)
 }
 
 // getNumber reads a number of size bytes; 0 if there is none.
@@ -281,9 +297,7 @@ func (s *Store) Flush(replayFrom base.Position) error {
 		return failure("flushing", err)
 	}
 	err = s.write(func(b *pebble.Batch) error {
-		return errors.Join(
-			b.Set(nodeKey(nodeFormat), binary.BigEndian.AppendUint32(nil, layoutVersion), nil),
-			b.Set(nodeKey(nodeReplay), binary.BigEndian.AppendUint64(nil, uint64(replayFrom)), nil))
+		return b.Set(nodeKey(nodeReplay), binary.BigEndian.AppendUint64(nil, uint64(replayFrom)), nil)
 	})
 	if err == nil {
 		err = s.flushTables()

@@ -360,6 +360,17 @@ func TestCorruption(t *testing.T) {
 	for name, ruin := range map[string]func(fsys *vfs.Crashing) int{
 		"table":    func(fsys *vfs.Crashing) int { return damage(t, fsys, ".sst") },
 		"manifest": func(fsys *vfs.Crashing) int { return damage(t, fsys, "MANIFEST") },
+		"marker missing": func(fsys *vfs.Crashing) (n int) {
+			names, err := fsys.List(dir)
+			check(t, err)
+			for _, name := range names {
+				if strings.HasPrefix(name, "marker.manifest.") {
+					check(t, fsys.Remove(dir+"/"+name))
+					n++
+				}
+			}
+			return n
+		},
 		"table missing": func(fsys *vfs.Crashing) (n int) {
 			names, err := fsys.List(dir)
 			check(t, err)
@@ -422,4 +433,136 @@ func TestRefusesReservedShard(t *testing.T) {
 		}
 	}()
 	_ = put(s, nodeShard, 1, nil)
+}
+
+// TestDamagedManifest flips each bit of a manifest in turn. Opening fails, or the store is as of its last or its last but
+// one flush: that of which nothing was behind the damage.
+func TestDamagedManifest(t *testing.T) {
+	fsys := vfs.NewCrashing()
+	s := open(t, fsys)
+	for i := range 3 {
+		check(t, put(s, 1, uint64(i+1), kv{"a": fmt.Sprint(i)}))
+		check(t, s.Flush(base.Position(i+1)))
+	}
+	disk := fsys.CrashClone(nil, 0)
+	check(t, s.Close())
+	names, err := disk.List(dir)
+	check(t, err)
+	i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, manifestPrefix) })
+	path := dir + "/" + names[i]
+	b, err := vfs.ReadFile(disk, path, 1<<20)
+	check(t, err)
+	refused, older := 0, 0
+	for pos := range b {
+		disk := disk.CrashClone(nil, 0)
+		f, err := disk.OpenReadWrite(path, vfs.CategoryState)
+		check(t, err)
+		_, err = f.WriteAt([]byte{b[pos] ^ 1<<(pos%8)}, int64(pos))
+		check(t, err)
+		s, err := Open(disk, dir, Options{})
+		if err != nil {
+			if base.CodeOf(err) != base.CodeCorruption || !strings.Contains(err.Error(), path) {
+				t.Fatalf("byte %d: %v", pos, err)
+			}
+			refused++
+			continue
+		}
+		if from := s.ReplayFrom(); from < 2 {
+			t.Fatalf("byte %d of %d: back at flush %v", pos, len(b), from)
+		}
+		older++
+		check(t, s.Close())
+	}
+	if refused < len(b)/2 || older == 0 {
+		t.Fatalf("refused %d times, %d times the last flush was gone, of %d", refused, older, len(b))
+	}
+}
+
+// TestLongManifest opens a store whose manifest goes over several blocks.
+func TestLongManifest(t *testing.T) {
+	fsys := vfs.NewCrashing()
+	s := open(t, fsys)
+	for i := range 400 {
+		check(t, put(s, 1, uint64(i+1), kv{strings.Repeat("key", 100): fmt.Sprint(i)}))
+		check(t, s.Flush(base.Position(i+1)))
+	}
+	clone := fsys.CrashClone(nil, 0)
+	check(t, s.Close())
+	names, err := clone.List(dir)
+	check(t, err)
+	i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, manifestPrefix) })
+	info, err := clone.Stat(dir + "/" + names[i])
+	if err != nil || info.Size() < 3*manifestBlock {
+		t.Fatalf("%v, %v: not several blocks", info, err)
+	}
+	s = open(t, clone)
+	wantApplied(t, s, 1, 400, 1)
+	check(t, s.Close())
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for _, keys := range []int{0, 200_000} {
+		b.Run(fmt.Sprint(keys), func(b *testing.B) {
+			dir := b.TempDir() + "/state"
+			s, err := Open(vfs.Default, dir, Options{})
+			check(b, err)
+			for i := 0; i < keys; i += 100 {
+				check(b, s.Write(base.ShardID(i/100%16), uint64(i+1), 1, func(put func(key, value []byte), _ func(key []byte)) {
+					for k := range 100 {
+						put(fmt.Appendf(nil, "%08d", i+k), make([]byte, 60))
+					}
+				}))
+			}
+			check(b, s.Flush(1))
+			check(b, s.Close())
+			for b.Loop() {
+				s, err := Open(vfs.Default, dir, Options{})
+				check(b, err)
+				b.StopTimer()
+				check(b, s.Close())
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// BenchmarkLoad reads 200,000 keys of 16 shards.
+func BenchmarkLoad(b *testing.B) {
+	s, err := Open(vfs.Default, b.TempDir()+"/state", Options{})
+	check(b, err)
+	for i := 0; i < 200_000; i += 100 {
+		check(b, s.Write(base.ShardID(i/100%16), uint64(i+1), 1, func(put func(key, value []byte), _ func(key []byte)) {
+			for k := range 100 {
+				put(fmt.Appendf(nil, "%08d", i+k), make([]byte, 60))
+			}
+		}))
+	}
+	check(b, s.Flush(1))
+	for b.Loop() {
+		n := 0
+		for shard := range base.ShardID(16) {
+			check(b, s.Load(shard, func(_, _ []byte) error { n++; return nil }))
+		}
+		if n != 200_000 {
+			b.Fatal(n)
+		}
+	}
+	check(b, s.Close())
+}
+
+// BenchmarkCheckpoint writes and flushes 1000 keys.
+func BenchmarkCheckpoint(b *testing.B) {
+	s, err := Open(vfs.Default, b.TempDir()+"/state", Options{})
+	check(b, err)
+	pos := base.Position(0)
+	for b.Loop() {
+		pos++
+		check(b, s.Write(1, uint64(pos), 1, func(put func(key, value []byte), _ func(key []byte)) {
+			for k := range 1000 {
+				put(fmt.Appendf(nil, "%08d", k), make([]byte, 60))
+			}
+		}))
+		check(b, s.Flush(pos))
+	}
+	check(b, s.Close())
 }
