@@ -44,8 +44,8 @@ func (c *conn) work() {
 			c.run(next)
 			next = nil
 		}
-		if len(c.frames) == 0 || len(c.out) >= flushAt {
-			c.flush()
+		if stuck := next != nil || len(c.pending) >= c.s.opts.MaxPipelined; stuck || len(c.frames) == 0 || len(c.out) >= flushAt {
+			c.flush() // nothing more can be gathered now
 		}
 	}
 	c.flush()
