@@ -23,7 +23,12 @@
 //
 // An error has a base.Code: CodeDiskFull and CodeStorage may pass and the store stays usable, CodeCorruption is
 // damage that only a copy repairs. A flush that failed is tried again by the next Write or Flush, into new files, never by a
-// second sync of the same file; in between nothing is written. Reads go on.
+// second sync of the same file; in between nothing is written. Reads go on. What an instance of Pebble that cannot go on
+// holds in memory, a few megabytes, is not given back before the process ends.
+//
+// Open makes durable what it reads, since the page cache may hold more than the disk, and refuses a manifest that
+// is damaged anywhere but at its end. A damaged last record cannot be told from one that a crash has torn: the store is then as of
+// the flush before, and the log, of which nothing may have been removed before that flush was on disk, has to agree.
 //
 // # Format
 //

@@ -119,7 +119,7 @@ func (s *Store) Applied(shard base.ShardID) (index, term uint64, err error) {
 			return err
 		}
 		if len(v) != 16 {
-			return base.Errorf(base.CodeCorruption, "state store: applied index of shard %d has %d bytes, not 16", shard, len(v))
+			return base.Errorf(base.CodeCorruption, "applied index of shard %d has %d bytes, not 16", shard, len(v))
 		}
 		index, term = binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:])
 		return nil

@@ -138,7 +138,7 @@ func (i *instance) getNumber(key []byte, size int) (uint64, error) {
 		return 0, err
 	}
 	if len(v) != size {
-		return 0, base.Errorf(base.CodeCorruption, "state store: value of %x has %d bytes, not %d", key, len(v), size)
+		return 0, base.Errorf(base.CodeCorruption, "value of %x has %d bytes, not %d", key, len(v), size)
 	}
 	return binary.BigEndian.Uint64(append(make([]byte, 8-size, 8), v...)), nil
 }
