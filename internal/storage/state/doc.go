@@ -27,8 +27,8 @@
 // holds in memory, a few megabytes, is not given back before the process ends.
 //
 // Open makes durable what it reads, since the page cache may hold more than the disk, and refuses a manifest that
-// is damaged anywhere but at its end. A damaged last record cannot be told from one that a crash has torn: the store is then as of
-// the flush before, and the log, of which nothing may have been removed before that flush was on disk, has to agree.
+// is damaged anywhere but at its end. A damaged last record cannot be told from one that a crash has torn: the store is then as
+// of the flush before. If the log was shortened since, replay finds a gap between the applied index and the first entry.
 //
 // # Format
 //
