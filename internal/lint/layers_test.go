@@ -30,8 +30,9 @@ var layers = map[string][]string{
 	},
 
 	// What decides: pure, see purity_test.go.
-	"shard":       {"partlog", "meta", "coord/", "topicconf", "recordbatch", "base", "invariants"},
-	"partlog":     {"topicconf", "recordbatch", "base", "invariants"},
+	"shard":       {"partlog", "meta", "coord/", "topicconf", "recordbatch", "varint", "base", "invariants"},
+	"partlog":     {"topicconf", "recordbatch", "varint", "base", "invariants"},
+	"varint":      {},
 	"meta":        {"topicconf", "base", "invariants"},
 	"coord/group": {"base", "invariants"},
 	"topicconf":   {"compress", "base", "invariants"},

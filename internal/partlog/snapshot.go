@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit/internal/base"
+	"godwit/internal/varint"
 )
 
 const snapshotVersion = 1
@@ -35,63 +36,36 @@ func (l *Log) AppendSnapshot(dst []byte) []byte {
 	return dst
 }
 
-// reader takes varints off a slice; after damage it yields zeros and stays bad.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// count reads a number of elements that take at least size bytes each.
-func (r *reader) count(size int) int {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 || v > uint64(len(r.b)/size) {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return int(v)
-}
-
 // Restore reads what AppendSnapshot wrote. Anything else is a CodeCorruption error.
 func Restore(id base.LogID, b []byte) (*Log, error) {
 	if len(b) == 0 || b[0] != snapshotVersion {
 		return nil, base.Errorf(base.CodeCorruption, "log %d: unknown snapshot version", id)
 	}
-	r := &reader{b: b[1:]}
+	r := &varint.Reader{B: b[1:]}
 	l := New(id)
-	l.start, l.end = r.int(), r.int()
+	l.start, l.end = r.Int(), r.Int()
 	l.next = l.end
-	for range r.count(2) {
-		l.epochs = append(l.epochs, Epoch{int32(r.int()), r.int()})
+	for range r.Count(2) {
+		l.epochs = append(l.epochs, Epoch{int32(r.Int()), r.Int()})
 	}
-	if n := r.count(5); n > 0 {
+	if n := r.Count(5); n > 0 {
 		l.producers = make(map[int64]*producer, n)
 		for range n {
-			pid := r.int()
-			p := &producer{epoch: int16(r.int()), seen: r.int(), stamp: r.int()}
-			k := r.int()
+			pid := r.Int()
+			p := &producer{epoch: int16(r.Int()), seen: r.Int(), stamp: r.Int()}
+			k := r.Int()
 			if k < 0 || k > window {
-				r.bad = true
+				r.Fail()
 				break
 			}
 			p.n = uint8(k)
 			for i := range p.recent[:p.n] {
-				p.recent[i] = sent{int32(r.int()), int32(r.int()), r.int(), int32(r.int())}
+				p.recent[i] = sent{int32(r.Int()), int32(r.Int()), r.Int(), int32(r.Int())}
 			}
 			l.producers[pid] = p
 		}
 	}
-	if r.bad || len(r.b) > 0 || l.start < 0 || l.start > l.end {
+	if !r.Whole() || l.start < 0 || l.start > l.end {
 		return nil, base.Errorf(base.CodeCorruption, "log %d: damaged snapshot of %d bytes", id, len(b))
 	}
 	return l, nil

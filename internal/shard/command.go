@@ -7,6 +7,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
 	"godwit/internal/partlog"
+	"godwit/internal/varint"
 )
 
 // Cause says why records went away.
@@ -60,6 +61,9 @@ type Command struct {
 	Expire int64           `json:"expire,omitempty"` // producers last seen before this time are forgotten
 	Meta   json.RawMessage `json:"meta,omitempty"`   // a meta.Command; shard 0 only
 }
+
+// appendedSize is the least that one batch of an append command takes, bytes.
+const appendedSize = 6
 
 const (
 	formatAppend = 1
@@ -115,16 +119,12 @@ func Decode(b []byte) (*Command, error) {
 		}
 		return c, nil
 	case formatAppend:
-		r := reader{b: b[1:]}
-		n := r.uint()
-		if n > uint64(len(r.b)/6) { // no batch takes less
-			return nil, base.Errorf(base.CodeCorruption, "append command of %d bytes claims %d batches", len(b), n)
-		}
-		c.Append = make([]Appended, n)
+		r := &varint.Reader{B: b[1:]}
+		c.Append = make([]Appended, r.Count(appendedSize))
 		for i := range c.Append {
-			r.appended(&c.Append[i])
+			readAppended(r, &c.Append[i])
 		}
-		if r.bad || len(r.b) > 0 {
+		if !r.Whole() {
 			return nil, base.Errorf(base.CodeCorruption, "damaged append command of %d bytes", len(b))
 		}
 		return c, nil
@@ -151,40 +151,16 @@ func decodeGroups(b []byte) (*Command, error) {
 	return c, nil
 }
 
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-func (r *reader) appended(a *Appended) {
-	a.Log = base.LogID(r.uint())
-	a.Base, a.Records, a.Epoch = int64(r.uint()), int32(r.uint()), int32(r.uint())
-	a.MaxTimestamp, a.ProducerID = r.int(), r.int()
+// readAppended reads one batch of an append command.
+func readAppended(r *varint.Reader, a *Appended) {
+	a.Log = base.LogID(r.Uint())
+	a.Base, a.Records, a.Epoch = int64(r.Uint()), int32(r.Uint()), int32(r.Uint())
+	a.MaxTimestamp, a.ProducerID = r.Int(), r.Int()
 	a.ProducerEpoch, a.FirstSequence = -1, -1
 	if a.ProducerID >= 0 {
-		a.ProducerEpoch, a.FirstSequence = int16(r.uint()), int32(r.uint())
+		a.ProducerEpoch, a.FirstSequence = int16(r.Uint()), int32(r.Uint())
 	}
 	if a.Base < 0 || a.Records < 1 {
-		r.bad = true
+		r.Fail()
 	}
 }
