@@ -67,11 +67,13 @@ func (c *produceCmd) Run(e *env) error {
 	defer cl.Close()
 	w := &writer{client: cl}
 	failed := c.feed(e, w, headers)
-	// What was read is written, also after a signal or a bad line.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), c.Timeout)
-	defer cancel()
-	if err := cl.Flush(ctx); err != nil {
-		w.note(fmt.Errorf("waiting for the broker: %w", err))
+	// What was read is written, also after a bad line. A signal gives it the time-out and no more.
+	if err := cl.Flush(e.ctx); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), c.Timeout)
+		defer cancel()
+		if err := cl.Flush(ctx); err != nil {
+			w.note(fmt.Errorf("waiting for the broker: %w", err))
+		}
 	}
 	written, err := w.result()
 	if failed != nil && err == nil {
