@@ -250,6 +250,9 @@ func (f *crashFile) Preallocate(off, length int64) error {
 	if err := f.usable("preallocate", true); err != nil {
 		return err
 	}
+	if off < 0 || length <= 0 { // as fallocate(2)
+		return pathError("preallocate", f.name, syscall.EINVAL)
+	}
 	if off+length > f.fs.room(&f.n.content) {
 		return pathError("preallocate", f.name, syscall.ENOSPC)
 	}

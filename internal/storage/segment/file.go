@@ -37,7 +37,7 @@ func Name(kind Kind, number uint32) string {
 	return fmt.Sprintf("wal-%08d.log", number)
 }
 
-// Create makes a new data file under a temporary name, preallocated to size, with its header on disk. Publish
+// Create makes a new data file under a temporary name, preallocated to size bytes (0: not at all), with its header on disk. Publish
 // gives it its name.
 func Create(fs vfs.FS, dir string, h Header, size int64) (*File, error) {
 	path := fs.PathJoin(dir, Name(h.Kind, h.Number))
@@ -47,7 +47,10 @@ func Create(fs vfs.FS, dir string, h Header, size int64) (*File, error) {
 	}
 	// The seal record's page is written too, so that it is never read past the end.
 	page := append(h.Encode(), make([]byte, DataStart-HeaderSize)...)
-	if err = f.Preallocate(0, size); err == nil {
+	if size > 0 { // fallocate refuses nothing
+		err = f.Preallocate(0, size)
+	}
+	if err == nil {
 		if _, err = f.WriteAt(page, 0); err == nil {
 			err = f.Sync()
 		}
