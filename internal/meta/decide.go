@@ -41,7 +41,7 @@ func (s *State) DecideCreate(r *CreateStream, id base.StreamID, now int64, lim L
 	if replicas <= 0 || replicas > lim.MaxReplicas {
 		return nil, base.Errorf(base.CodeInvalidReplication, "Unable to replicate the partition %d time(s): the cluster has %d broker(s).", replicas, lim.MaxReplicas)
 	}
-	if err := topicconf.ValidateAll(r.Overrides); err != nil {
+	if err := topicconf.ValidateOver(r.Overrides, s.defaults); err != nil {
 		return nil, err
 	}
 	st := &Stream{Namespace: r.Namespace, Name: r.Name, ID: id, Replicas: replicas, Created: now,
@@ -123,7 +123,7 @@ func (s *State) DecideConfig(id base.StreamID, values map[string]*string, replac
 			next[k] = *v
 		}
 	}
-	if err := topicconf.ValidateAll(next); err != nil {
+	if err := topicconf.ValidateOver(next, s.defaults); err != nil {
 		return nil, err
 	}
 	return &Command{Config: &SetConfig{Stream: id, Overrides: next}}, nil
