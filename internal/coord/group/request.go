@@ -27,7 +27,7 @@ const (
 type State string
 
 // TypeClassic is the type of all groups here (KIP-848's word for the protocol of JoinGroup and SyncGroup).
-const TypeClassic = "Classic"
+const TypeClassic = "classic"
 
 // Reply answers the request with the token. Response is a *JoinResponse, *SyncResponse,
 // *HeartbeatResponse or *LeaveResponse.
