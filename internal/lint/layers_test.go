@@ -55,6 +55,7 @@ var layers = map[string][]string{
 	// Not part of the program.
 	"lint":      {},
 	"crashtest": {everything},
+	"difftest":  {},
 	"killtest":  {},
 }
 
