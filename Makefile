@@ -15,7 +15,8 @@ DATA     ?= data# where `make run` keeps its data
 ARGS     ?=# further arguments of `godwit serve`
 TIMEOUT  ?= 10m# of one package's tests
 TESTARGS ?=# further arguments of `go test`
-RUNS     ?= 2000# crash and kill runs of `make soak`
+RUNS     ?= 20000# random crash runs of `make soak`, in each package that has them
+KILLS    ?= 200# times that `make soak` kills the real binary
 SEED     ?=# of the crash runs; a new one is drawn and printed if empty
 FUZZTIME ?= 60s# for each fuzz target
 
@@ -33,7 +34,7 @@ CRASH_PKGS = $(sort $(dir $(shell grep -rl --include='*_test.go' '"crash\.runs"'
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: DATA ARGS (run); TIMEOUT TESTARGS (test); RUNS SEED (soak); FUZZTIME (soak, fuzz)"
+	@echo "Variables: DATA ARGS (run); TIMEOUT TESTARGS (test); RUNS KILLS SEED (soak); FUZZTIME (soak, fuzz)"
 
 .PHONY: run
 run: build ## build and start a broker on 127.0.0.1:9092 with its data in ./data
@@ -97,10 +98,12 @@ bench: build ## measure throughput, latency, memory and start-up, beside Apache 
 
 # Fails at the first crash run that loses something; the output has the seed that replays it.
 .PHONY: soak
-soak: build ## RUNS crash and kill runs, then every fuzz target for FUZZTIME
+soak: build ## RUNS crash runs, KILLS kills, franz-go's own tests in full, every fuzz target for FUZZTIME
 	@if [ -z "$(CRASH_PKGS)" ]; then echo "No test takes -crash.runs"; exit 1; fi
 	$(GO) test -tags invariants -count=1 -timeout 0 -v -run 'Crash|Kill|Soak' $(addprefix ./,$(CRASH_PKGS)) \
 		-crash.runs=$(RUNS) $(if $(SEED),-crash.seed=$(SEED))
+	$(GO) test -count=1 -timeout 0 -v ./internal/killtest -kill.runs=$(KILLS) $(if $(SEED),-kill.seed=$(SEED))
+	interop/franzgo.sh --soak
 	$(MAKE) fuzz
 
 .PHONY: fuzz

@@ -23,8 +23,8 @@ import (
 )
 
 var (
-	rounds = flag.Int("crash.runs", 6, "how often the broker is killed")
-	seed   = flag.Uint64("crash.seed", 0, "seed of the moments of killing; 0 draws one")
+	rounds = flag.Int("kill.runs", 6, "how often the broker is killed")
+	seed   = flag.Uint64("kill.seed", 0, "seed of the moments of killing; 0 draws one")
 )
 
 const (
