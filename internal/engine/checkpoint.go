@@ -74,16 +74,20 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) barrier(ctx context.Context) (at base.Position, err error) {
-	done := make(chan struct{})
-	e.journal.Barrier(func(p base.Position, failure error) {
-		at, err = p, failure
+func (e *Engine) barrier(ctx context.Context) (base.Position, error) {
+	type answer struct {
+		at  base.Position
+		err error
+	}
+	done, got := make(chan struct{}), new(answer)
+	e.journal.Barrier(func(p base.Position, err error) {
+		*got = answer{p, err}
 		close(done)
 	})
 	if err := e.await(ctx, done); err != nil {
 		return 0, err
 	}
-	return at, err
+	return got.at, got.err
 }
 
 // gather takes the delta of one shard.

@@ -233,22 +233,55 @@ func (e *Engine) await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
+// ticket lets a caller give up on a function that it left with a loop: once withdraw has returned, the function has run
+// or never will, and what it writes to is the caller's own again.
+type ticket struct {
+	state atomic.Int32 // 0: waiting, 1: run, 2: withdrawn
+	ran   chan struct{}
+}
+
+func newTicket() *ticket { return &ticket{ran: make(chan struct{})} }
+
+// use reports whether the function should run; then it ends with done.
+func (t *ticket) use() bool { return t.state.CompareAndSwap(0, 1) }
+
+func (t *ticket) done() { close(t.ran) }
+
+func (t *ticket) withdraw() {
+	if !t.state.CompareAndSwap(0, 2) {
+		<-t.ran
+	}
+}
+
 // Call runs fn in the loop of a shard and waits for it.
 func (e *Engine) Call(ctx context.Context, id base.ShardID, fn func(m *shard.Machine)) error {
-	done := make(chan struct{})
-	e.loop(id).post(message{call: func(l *loop) { fn(l.m); close(done) }})
-	return e.await(ctx, done)
+	t := newTicket()
+	e.loop(id).post(message{call: func(l *loop) {
+		if t.use() {
+			fn(l.m)
+			t.done()
+		}
+	}})
+	err := e.await(ctx, t.ran)
+	if err != nil {
+		t.withdraw()
+	}
+	return err
 }
 
 // Decide runs fn in the loop of a shard; the command that it returns is proposed at once, and Decide waits for it
 // to be applied. A nil command with a nil error means that there is nothing to do.
 func (e *Engine) Decide(ctx context.Context, id base.ShardID, fn func(m *shard.Machine, now int64) (*shard.Command, error)) (*shard.Applied, error) {
-	done := make(chan struct{})
+	done, t := make(chan struct{}), newTicket()
 	var applied *shard.Applied
 	var failure error
 	e.loop(id).post(message{call: func(l *loop) {
+		if !t.use() {
+			return
+		}
 		l.flush()
 		c, err := fn(l.m, l.now())
+		t.done()
 		if err != nil || c == nil {
 			failure = err
 			close(done)
@@ -260,6 +293,7 @@ func (e *Engine) Decide(ctx context.Context, id base.ShardID, fn func(m *shard.M
 		})
 	}})
 	if err := e.await(ctx, done); err != nil {
+		t.withdraw()
 		return nil, err
 	}
 	return applied, failure

@@ -115,10 +115,14 @@ func (e *Engine) GroupDecide(ctx context.Context, k group.Key, fn func(c *group.
 }
 
 func (e *Engine) groupDecide(ctx context.Context, id base.ShardID, fn func(c *group.Coordinator, now int64) []group.Command) error {
-	done := make(chan struct{})
+	done, t := make(chan struct{}), newTicket()
 	var failure error
 	finish := func(_ *shard.Applied, err error) { failure = err; close(done) }
 	e.loop(id).post(message{call: func(l *loop) {
+		if !t.use() {
+			return
+		}
+		defer t.done()
 		if l.groups.coord == nil {
 			finish(nil, l.why)
 			return
@@ -131,6 +135,7 @@ func (e *Engine) groupDecide(ctx context.Context, id base.ShardID, fn func(c *gr
 		l.command(&shard.Command{Groups: commands}, finish)
 	}})
 	if err := e.await(ctx, done); err != nil {
+		t.withdraw()
 		return err
 	}
 	return failure
