@@ -254,8 +254,8 @@ func TestDescribeAndListGroups(t *testing.T) {
 	for _, tc := range []struct{ got, want []string }{
 		{list(0, nil, nil), []string{"g consumer", "simple"}},
 		{list(4, nil, nil), []string{"g consumer Stable", "simple  Empty"}},
-		{list(5, nil, nil), []string{"g consumer Stable Classic", "simple  Empty Classic"}},
-		{list(5, []string{"stable"}, nil), []string{"g consumer Stable Classic"}},
+		{list(5, nil, nil), []string{"g consumer Stable classic", "simple  Empty classic"}},
+		{list(5, []string{"stable"}, nil), []string{"g consumer Stable classic"}},
 		{list(5, nil, []string{"consumer"}), nil},
 	} {
 		if !slices.Equal(tc.got, tc.want) {
