@@ -25,6 +25,9 @@ func dataPlays() []play {
 		{kmsg.DeleteRecords, "delete", deleteRecords},
 		{kmsg.InitProducerID, "init", initProducer},
 		{kmsg.DescribeProducers, "producers", describeProducers},
+		{kmsg.Produce, "random", wander},
+		{kmsg.Fetch, "random", wander},
+		{kmsg.ListOffsets, "random", wander},
 	}
 }
 
@@ -308,16 +311,9 @@ func listOffsets(x *exchange) {
 	t := x.filled("t", 2)
 	ask := func(label, topic string, partition int32, stamp int64, epoch int32) {
 		x.t.Helper()
-		x.each(label, func(int, *side) kmsg.Request {
-			req := kmsg.NewPtrListOffsetsRequest()
-			req.ReplicaID = -1
-			rp := kmsg.NewListOffsetsRequestTopicPartition()
-			rp.Partition, rp.Timestamp, rp.CurrentLeaderEpoch = partition, stamp, epoch
-			rt := kmsg.NewListOffsetsRequestTopic()
-			rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
-			req.Topics = append(req.Topics, rt)
-			return req
-		})
+		req := listRequest(topic, partition, stamp)
+		req.Topics[0].Partitions[0].CurrentLeaderEpoch = epoch
+		x.same(label, req)
 	}
 	for stamp := int64(-1); stamp >= -6; stamp-- {
 		ask(fmt.Sprint("special ", stamp), t, 0, stamp, -1)
@@ -369,15 +365,7 @@ func deleteRecords(x *exchange) {
 	t := x.filled("t", 1)
 	ask := func(label, topic string, partition int32, before int64) {
 		x.t.Helper()
-		x.each(label, func(int, *side) kmsg.Request {
-			req := kmsg.NewPtrDeleteRecordsRequest()
-			rp := kmsg.NewDeleteRecordsRequestTopicPartition()
-			rp.Partition, rp.Offset = partition, before
-			rt := kmsg.NewDeleteRecordsRequestTopic()
-			rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
-			req.TimeoutMillis, req.Topics = 10_000, append(req.Topics, rt)
-			return req
-		})
+		x.same(label, trimRequest(topic, partition, before))
 	}
 	ask("three", t, 0, 3)
 	ask("less than before", t, 0, 1)
