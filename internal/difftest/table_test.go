@@ -19,7 +19,8 @@ const (
 	neither = "neither"
 )
 
-// table lists all differences. The rules of Kafka in it were read in its source, 4.0 and later.
+// table lists all differences. Which side is like Kafka was looked up in its source for groups, timestamps, formats and deletion, and
+// is known from its protocol otherwise.
 var table = []difference{
 	{"*", "*", "*ErrorMessage", "*", "*", either, "Texts are for people; kfake mostly sends none."},
 	{"*", "*", "*Rack", "null", "krack", either, "kfake says that its brokers are in a rack; Godwit has no setting for one."},
