@@ -60,7 +60,7 @@ func (h *effectHost) answered(l *loop, s *sending, err error) {
 	}
 	id := s.done.Stream
 	if s.failed {
-		delete(h.sent, id) // a later term or resend tries again
+		delete(h.sent, id) // tried again by the next resend
 		return
 	}
 	c := &meta.Command{Done: &s.done}
@@ -73,8 +73,12 @@ func (h *effectHost) answered(l *loop, s *sending, err error) {
 	})
 }
 
-// resend sends everything that is outstanding and not on its way.
+// resend sends everything that is outstanding and not on its way: at the beginning of a term, and from time to time, since a
+// full disk may have refused it.
 func (h *effectHost) resend(l *loop) {
+	if l.term == 0 {
+		return
+	}
 	for _, id := range l.m.Meta.Outstanding() {
 		h.dispatch(l, id)
 	}

@@ -81,6 +81,26 @@ func TestFullDiskRefusesDataAndFreesItself(t *testing.T) {
 	}
 }
 
+func TestRefusedEffectIsSentAgain(t *testing.T) {
+	r := newRig(t, nil)
+	id := r.NewID()
+	req := &meta.CreateStream{Namespace: base.DefaultNamespace, Name: "t", Partitions: 3, Replicas: 1}
+	// The second sync is that of the shards that make the logs.
+	r.faults.Inject(vfs.Rule{Ops: vfs.OpSync, Path: "wal-*", After: 1, Count: 1, Err: syscall.ENOSPC})
+	_, err := r.DecideMeta(ctx, func(s *meta.State, now int64) (*meta.Command, error) {
+		return s.DecideCreate(req, id, now, r.Engine.opts.Limits)
+	})
+	r.must(err)
+	r.Drain()
+	r.must(r.Retain(ctx))
+	r.Drain()
+	if st, ok := r.View().StreamByID(id); !ok || st.Ready != 3 {
+		t.Fatalf("the stream is %+v", st)
+	}
+	s, _ := r.View().StreamByID(id)
+	r.must(r.write(s, 2, kv{"a", "1"}))
+}
+
 // flip changes one byte of a file.
 func (r *rig) flip(path string, at int64) {
 	r.t.Helper()

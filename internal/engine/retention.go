@@ -18,8 +18,10 @@ type trimPlan struct {
 	start     int64 // new log start offset
 }
 
-// Retain removes what the retention of the streams no longer keeps, and records what groups had not seen of it.
+// Retain removes what the retention of the streams no longer keeps, and records what groups had not seen of it. It also
+// reminds the shards of what the metadata still wants of them.
 func (e *Engine) Retain(ctx context.Context) error {
+	e.loops[base.MetaShard].post(message{call: func(l *loop) { l.effects.resend(l) }})
 	now := e.opts.Clock.Now().UnixMilli()
 	var plans []trimPlan
 	e.View().All(func(s *meta.Stream) bool {
