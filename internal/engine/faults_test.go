@@ -83,21 +83,29 @@ func TestFullDiskRefusesDataAndFreesItself(t *testing.T) {
 
 func TestRefusedEffectIsSentAgain(t *testing.T) {
 	r := newRig(t, nil)
+	refuse := func(term uint64) {
+		for _, l := range r.loops[1:] {
+			l.term, l.why = term, base.Errorf(base.CodeDiskFull, "the disk is full")
+		}
+	}
+	refuse(0)
 	id := r.NewID()
 	req := &meta.CreateStream{Namespace: base.DefaultNamespace, Name: "t", Partitions: 3, Replicas: 1}
-	// The second sync is that of the shards that make the logs.
-	r.faults.Inject(vfs.Rule{Ops: vfs.OpSync, Path: "wal-*", After: 1, Count: 1, Err: syscall.ENOSPC})
 	_, err := r.DecideMeta(ctx, func(s *meta.State, now int64) (*meta.Command, error) {
 		return s.DecideCreate(req, id, now, r.Engine.opts.Limits)
 	})
 	r.must(err)
 	r.Drain()
+	refuse(r.Term())
+	if s, _ := r.View().StreamByID(id); s.Ready != 0 {
+		t.Fatalf("%d partitions are ready, though their shards refused", s.Ready)
+	}
 	r.must(r.Retain(ctx))
 	r.Drain()
-	if st, ok := r.View().StreamByID(id); !ok || st.Ready != 3 {
-		t.Fatalf("the stream is %+v", st)
-	}
 	s, _ := r.View().StreamByID(id)
+	if s.Ready != 3 {
+		t.Fatalf("%d of 3 partitions are ready", s.Ready)
+	}
 	r.must(r.write(s, 2, kv{"a", "1"}))
 }
 
