@@ -91,10 +91,14 @@ func checkLinks(t *tree) (findings []string) {
 
 // checkIndex wants every document to be reachable from the index.
 func checkIndex(t *tree) (findings []string) {
-	const index = "docs/README.md"
 	for _, name := range documents(t) {
-		rest, below := strings.CutPrefix(name, "docs/")
-		if below && name != index && !strings.Contains(t.texts[index], "]("+rest+")") {
+		folder := path.Dir(name)
+		if path.Base(name) == "README.md" {
+			folder = path.Dir(folder) // a folder's own index stands in the one above
+		}
+		index := folder + "/README.md"
+		rest, below := strings.CutPrefix(name, folder+"/")
+		if below && strings.HasPrefix(name, "docs/") && name != "docs/README.md" && !strings.Contains(t.texts[index], "]("+rest+")") {
 			findings = append(findings, fmt.Sprintf("%s: not in %s: add a row that says for whom it is", name, index))
 		}
 	}
