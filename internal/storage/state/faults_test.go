@@ -149,6 +149,19 @@ func TestErrorAnywhere(t *testing.T) {
 // TestUnsyncedManifest restarts the process after a sync of the manifest failed, so that the page cache holds more than the
 // disk. What the store then says to hold must survive a power loss.
 func TestUnsyncedManifest(t *testing.T) {
+	// The sync that fails may be that of a job in the background, in front of the flush: then the page cache has no more than the
+	// disk, and the next try has to show it.
+	for range 100 {
+		if unsyncedManifest(t) == 2 {
+			return
+		}
+	}
+	t.Fatal("the page cache never held more than the disk")
+}
+
+// unsyncedManifest makes one such restart and returns where the store replays from after it.
+func unsyncedManifest(t *testing.T) base.Position {
+	t.Helper()
 	disk := vfs.NewCrashing()
 	fsys := vfs.NewFaults(disk, 1)
 	s := open(t, fsys)
@@ -160,7 +173,9 @@ func TestUnsyncedManifest(t *testing.T) {
 			fsys.Inject(vfs.Rule{Ops: vfs.OpAll, Err: syscall.EIO})
 		}
 	})
-	check(t, put(s, 1, 2, kv{"b": "2"}))
+	if err := put(s, 1, 2, kv{"b": "2"}); err != nil && !errors.Is(err, syscall.EIO) {
+		t.Fatalf("put: %v", err)
+	}
 	if err := s.Flush(2); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("flushed: %v", err)
 	}
@@ -169,15 +184,13 @@ func TestUnsyncedManifest(t *testing.T) {
 	}
 	s = open(t, disk)
 	held, from := load(t, s, 1), s.ReplayFrom()
-	if from != 2 {
-		t.Fatalf("replay from %v: the page cache was not read", from)
-	}
 	after := open(t, disk.CrashClone(nil, 0))
 	if got := load(t, after, 1); !maps.Equal(got, held) || after.ReplayFrom() != from {
 		t.Fatalf("%v from %v before the power loss, %v from %v after it", held, from, got, after.ReplayFrom())
 	}
 	check(t, after.Close())
 	check(t, s.Close())
+	return from
 }
 
 // TestErrorWhileOpening fails each change on disk that opening makes, in a new directory and in an old one. The error is
