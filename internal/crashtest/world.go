@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -74,7 +75,9 @@ type world struct {
 	next    int // numbers streams and payloads
 
 	cutIn    atomic.Int64 // changes until the power goes; 0: not armed
-	after    *vfs.Crashing
+	cutRng   *rand.Rand   // for the cut alone, which comes from whichever goroutine changes the disk
+	cutting  atomic.Bool
+	after    *vfs.Crashing // valid once dead
 	dead     atomic.Bool
 	producer []producer
 }
@@ -119,7 +122,9 @@ func (w *world) options() engine.Options {
 func (w *world) start() error {
 	w.faults = vfs.NewFaults(w.disk, w.rng.Uint64())
 	w.dead.Store(false)
+	w.cutting.Store(false)
 	w.cutIn.Store(0)
+	w.cutRng = rand.New(rand.NewPCG(w.rng.Uint64(), 3))
 	if w.cfg.DropSyncs {
 		w.faults.Inject(vfs.Rule{Ops: vfs.OpSync, Path: "wal-*", After: 1, Drop: true})
 	}
@@ -139,18 +144,22 @@ func (w *world) start() error {
 // cut takes the power away: what the disk holds is decided now. The machine does not notice and may run on; nothing
 // that it does from here on counts, nor reaches the disk that the next life boots from.
 func (w *world) cut() {
-	if w.dead.Swap(true) {
+	if w.cutting.Swap(true) {
 		return
 	}
 	percent := w.cfg.Percentage
 	if percent < 0 {
-		percent = w.rng.IntN(101)
+		percent = w.cutRng.IntN(101)
 	}
-	w.after = w.disk.CrashClone(w.rng, percent)
+	w.after = w.disk.CrashClone(w.cutRng, percent)
+	w.dead.Store(true)
 }
 
 // revive boots from what the power loss left, and checks everything.
 func (w *world) revive() error {
+	for !w.dead.Load() { // another goroutine is cutting
+		runtime.Gosched()
+	}
 	w.e.Abort()
 	w.disk, w.after = w.after, nil
 	if err := w.start(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"godwit/internal/base"
@@ -145,13 +146,13 @@ func crashRun(seed uint64, spoil func(*vfs.Faults)) (early int, err error) {
 	for range 4 {
 		fsys := vfs.NewFaults(disk, seed)
 		spoil(fsys)
-		var clone *vfs.Crashing
+		var clone atomic.Pointer[vfs.Crashing] // made by whichever goroutine changes the disk
 		cut := int64(1 + rng.IntN(150))
 		percent, cloneSeed := rng.IntN(101), rng.Uint64()
 		fsys.Hook(func(e vfs.Event) {
 			if e.N == cut {
 				fsys.PowerOff()
-				clone = disk.CrashClone(rand.New(rand.NewPCG(cloneSeed, 1)), percent)
+				clone.Store(disk.CrashClone(rand.New(rand.NewPCG(cloneSeed, 1)), percent))
 			}
 		})
 		s, err := Open(fsys, dir, Options{MemTableBytes: 32 << 10})
@@ -176,10 +177,12 @@ func crashRun(seed uint64, spoil func(*vfs.Faults)) (early int, err error) {
 		} else if !errors.Is(err, vfs.ErrPowerOff) {
 			return 0, fmt.Errorf("opening: %w", err)
 		}
-		if clone == nil { // the run ended before
-			clone = disk.CrashClone(rand.New(rand.NewPCG(cloneSeed, 1)), percent)
+		fsys.Hook(nil)
+		next := clone.Load()
+		if next == nil { // the run ended before
+			next = disk.CrashClone(rand.New(rand.NewPCG(cloneSeed, 1)), percent)
 		}
-		disk = clone
+		disk = next
 	}
 	s, err := Open(disk, dir, Options{})
 	if err != nil {
