@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"partlog":     {"topicconf", "recordbatch", "varint", "base", "invariants"},
 	"varint":      {},
 	"meta":        {"topicconf", "base", "invariants"},
-	"coord/group": {"base", "invariants"},
+	"coord/group": {"varint", "base", "invariants"},
 	"topicconf":   {"compress", "base", "invariants"},
 	"recordbatch": {"compress", "base", "invariants"},
 	"compress":    {"base", "invariants"},

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"godwit/internal/base"
+	"godwit/internal/varint"
 )
 
 // commandVersion is the format of commands; the byte stands first.
@@ -106,14 +107,14 @@ func DecodeCommand(b []byte) (Command, error) {
 	if len(b) < 2 || b[0] != commandVersion {
 		return nil, base.Errorf(base.CodeCorruption, "group command of %d bytes has an unknown version", len(b))
 	}
-	r := &reader{b: b[2:]}
+	r := newReader(b[2:])
 	var c Command
 	switch b[1] {
 	case kindCommitOffsets:
 		c = r.commitOffsets()
 	case kindDeleteOffsets:
-		d := &DeleteOffsets{Key: r.key(), Before: r.int()}
-		for range r.count(17) {
+		d := &DeleteOffsets{Key: r.key(), Before: r.Int()}
+		for range r.Count(17) {
 			d.Partitions = append(d.Partitions, r.partition())
 		}
 		c = d
@@ -126,26 +127,26 @@ func DecodeCommand(b []byte) (Command, error) {
 	default:
 		return nil, base.Errorf(base.CodeCorruption, "group command has unknown kind %d", b[1])
 	}
-	if r.bad || len(r.b) > 0 {
+	if !r.Whole() {
 		return nil, base.Errorf(base.CodeCorruption, "damaged group command of kind %d, %d bytes", b[1], len(b))
 	}
 	return c, nil
 }
 
 func (r *reader) commitOffsets() *CommitOffsets {
-	c := &CommitOffsets{Key: r.key(), Time: r.int(), Expires: r.int()}
-	for range r.count(20) {
-		c.Offsets = append(c.Offsets, CommitOffset{Partition: r.partition(), Offset: r.int(), Epoch: r.int32(), Metadata: r.string()})
+	c := &CommitOffsets{Key: r.key(), Time: r.Int(), Expires: r.Int()}
+	for range r.Count(20) {
+		c.Offsets = append(c.Offsets, CommitOffset{Partition: r.partition(), Offset: r.Int(), Epoch: r.int32(), Metadata: r.string()})
 	}
 	return c
 }
 
 func (r *reader) record() Record {
-	out := Record{Time: r.int(), Generation: r.int32(), ProtocolType: r.string(), Protocol: r.string(), Leader: r.string()}
-	for range r.count(8) {
+	out := Record{Time: r.Int(), Generation: r.int32(), ProtocolType: r.string(), Protocol: r.string(), Leader: r.string()}
+	for range r.Count(8) {
 		m := MemberRecord{MemberID: r.string(), InstanceID: r.string(), ClientID: r.string(), ClientHost: r.string()}
-		m.SessionTimeout, m.RebalanceTimeout = r.int(), r.int()
-		for range r.count(2) {
+		m.SessionTimeout, m.RebalanceTimeout = r.Int(), r.Int()
+		for range r.Count(2) {
 			m.Protocols = append(m.Protocols, Protocol{Name: r.string(), Metadata: r.bytes()})
 		}
 		m.Assignment = r.bytes()
@@ -154,66 +155,42 @@ func (r *reader) record() Record {
 	return out
 }
 
-// reader takes fields off a slice; after damage it yields zeros and stays bad.
-type reader struct {
-	b   []byte
-	bad bool
-}
+// reader takes fields off a slice; see varint.Reader for what damage does.
+type reader struct{ varint.Reader }
 
-func (r *reader) fail() { r.bad, r.b = true, nil }
-
-func (r *reader) int() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
+func newReader(b []byte) *reader { return &reader{varint.Reader{B: b}} }
 
 func (r *reader) int32() int32 {
-	v := r.int()
+	v := r.Int()
 	if v != int64(int32(v)) {
-		r.fail()
+		r.Fail()
 	}
 	return int32(v)
 }
 
 func (r *reader) bool() bool {
-	if len(r.b) == 0 || r.b[0] > 1 {
-		r.fail()
+	if len(r.B) == 0 || r.B[0] > 1 {
+		r.Fail()
 		return false
 	}
-	v := r.b[0] == 1
-	r.b = r.b[1:]
+	v := r.B[0] == 1
+	r.B = r.B[1:]
 	return v
 }
 
-// count reads a number of elements that take at least size bytes each.
-func (r *reader) count(size int) int {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 || v > uint64((len(r.b)-n)/size) {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return int(v)
-}
-
 func (r *reader) take(n int) []byte {
-	if n > len(r.b) {
-		r.fail()
+	if n > len(r.B) {
+		r.Fail()
 		return nil
 	}
-	out := r.b[:n]
-	r.b = r.b[n:]
+	out := r.B[:n]
+	r.B = r.B[n:]
 	return out
 }
 
-func (r *reader) string() string { return string(r.take(r.count(1))) }
+func (r *reader) string() string { return string(r.take(r.Count(1))) }
 
-func (r *reader) bytes() []byte { return append([]byte(nil), r.take(r.count(1))...) }
+func (r *reader) bytes() []byte { return append([]byte(nil), r.take(r.Count(1))...) }
 
 func (r *reader) stream() (id base.StreamID) {
 	copy(id[:], r.take(len(id)))

@@ -72,12 +72,12 @@ func (o *Offsets) Restore(key, value []byte) error {
 	if len(key) == 0 || len(value) == 0 || value[0] != valueVersion {
 		return base.Errorf(base.CodeCorruption, "group state: a value of %d bytes has an unknown version", len(value))
 	}
-	k, v := &reader{b: key[1:]}, &reader{b: value[1:]}
+	k, v := newReader(key[1:]), newReader(value[1:])
 	name := k.key()
 	switch key[0] {
 	case keyRecord:
 		record := v.record()
-		if k.done() && v.done() {
+		if k.Whole() && v.Whole() {
 			o.Apply(&SaveGroup{Key: name, Record: record})
 			delete(o.dirty, dirtyKey{Key: name, record: true})
 			return nil
@@ -87,14 +87,11 @@ func (o *Offsets) Restore(key, value []byte) error {
 		if index := k.take(4); index != nil {
 			p.Index = int32(binary.BigEndian.Uint32(index))
 		}
-		at := position{offset: v.int(), epoch: v.int32(), time: v.int(), expires: v.int(), metadata: v.string()}
-		if k.done() && v.done() {
+		at := position{offset: v.Int(), epoch: v.int32(), time: v.Int(), expires: v.Int(), metadata: v.string()}
+		if k.Whole() && v.Whole() {
 			o.put(name, p, at)
 			return nil
 		}
 	}
 	return base.Errorf(base.CodeCorruption, "group state: damaged pair of %d and %d bytes", len(key), len(value))
 }
-
-// done reports whether all was read and fine.
-func (r *reader) done() bool { return !r.bad && len(r.b) == 0 }
