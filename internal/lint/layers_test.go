@@ -17,7 +17,7 @@ const everything = "*"
 var layers = map[string][]string{
 	"cmd/godwit": {"app"},
 	"app":        {everything},
-	"cli":        {"topicconf", "base", "clock", "settings"},
+	"cli":        {"topicconf", "base", "clock", "settings", "bench/"},
 	"settings":   {"topicconf", "base"},
 
 	"gateway/kafka": {"broker", "meta", "partlog", "coord/", "topicconf", "recordbatch", "compress", "base", "invariants", "clock"},
@@ -47,6 +47,20 @@ var layers = map[string][]string{
 	"storage/compact": {"storage/segment", "recordbatch", "compress", "base", "invariants", "vfs", "clock"},
 	"storage/state":   {"base", "invariants", "vfs"},
 
+	// The benchmark: knows brokers only by their protocols, this one included.
+	"bench/run":          {"bench/", "base"},
+	"bench/report":       {"bench/result"},
+	"bench/scenario":     {"bench/result"},
+	"bench/target":       {"bench/driver"},
+	"bench/load":         {"bench/driver", "bench/result"},
+	"bench/driver":       {},
+	"bench/driver/kafka": {"bench/driver"},
+	"bench/driver/amqp":  {"bench/driver"},
+	"bench/driver/mqtt":  {"bench/driver"},
+	"bench/driver/nats":  {"bench/driver"},
+	"bench/probe":        {"bench/result"},
+	"bench/result":       {},
+
 	"base":       {},
 	"invariants": {},
 	"vfs":        {"base", "invariants"},
@@ -62,23 +76,26 @@ var layers = map[string][]string{
 // outsiders lists the modules the program is built on and the packages that may import each. A
 // gateway's codec stays in the gateway, the state store in storage/state.
 var outsiders = map[string][]string{
-	"github.com/twmb/franz-go/pkg/kmsg":       {"gateway/kafka", "cli"},
-	"github.com/twmb/franz-go/pkg/kerr":       {"gateway/kafka", "cli"},
+	"github.com/twmb/franz-go/pkg/kmsg":       {"gateway/kafka", "cli", "bench/driver/kafka"},
+	"github.com/twmb/franz-go/pkg/kerr":       {"gateway/kafka", "cli", "bench/driver/kafka"},
 	"github.com/twmb/franz-go/pkg/kbin":       {"gateway/kafka"},
 	"github.com/twmb/franz-go/pkg/kversion":   {"gateway/kafka", "cli"},
-	"github.com/twmb/franz-go/pkg/kgo":        {"cli", "crashtest", "killtest"},
-	"github.com/twmb/franz-go/pkg/kadm":       {"cli", "crashtest", "killtest"},
+	"github.com/twmb/franz-go/pkg/kgo":        {"cli", "bench/driver/kafka", "crashtest", "killtest"},
+	"github.com/twmb/franz-go/pkg/kadm":       {"cli", "bench/driver/kafka", "crashtest", "killtest"},
 	"github.com/klauspost/compress":           {"compress"},
 	"github.com/pierrec/lz4/v4":               {"compress"},
 	"github.com/cockroachdb/pebble/v2":        {"storage/state", "vfs"},
 	"github.com/prometheus/client_golang":     {"app", "engine", "broker", "gateway/kafka", "gateway/http"},
 	"github.com/alecthomas/kong":              {"app", "cli"},
-	"go.yaml.in/yaml/v3":                      {"settings"},
+	"go.yaml.in/yaml/v3":                      {"settings", "bench/scenario"},
 	"github.com/vbauerster/mpb/v8":            {"app", "cli"},
-	"golang.org/x/sys":                        {"vfs"},
+	"golang.org/x/sys":                        {"vfs", "bench/probe"},
 	"github.com/prometheus/client_model":      {"app", "gateway/http"},
 	"github.com/prometheus/common":            {"app", "gateway/http"},
-	"github.com/HdrHistogram/hdrhistogram-go": {"cli"},
+	"github.com/HdrHistogram/hdrhistogram-go": {"cli", "bench/load"},
+	"github.com/rabbitmq/amqp091-go":          {"bench/driver/amqp"},
+	"github.com/eclipse/paho.golang":          {"bench/driver/mqtt"},
+	"github.com/nats-io/nats.go":              {"bench/driver/nats"},
 }
 
 // badNames are names that say nothing about what is inside.
