@@ -159,7 +159,8 @@ const (
 // Benefit is how a target did at something that message systems are used for.
 type Benefit struct {
 	Score   string  `json:"score"`
-	Seconds float64 `json:"seconds"`        // the time that the benefit is scored with; its title says which
+	Seconds float64 `json:"seconds"`        // the time that the benefit is scored with
+	Timed   string  `json:"timed"`          // what Seconds is, in words
 	Said    string  `json:"said,omitempty"` // what was told, in the target's or the client's own words
 	Detail  string  `json:"detail"`         // counts, in words
 }
