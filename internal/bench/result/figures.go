@@ -24,6 +24,8 @@ const (
 	DiskPerPayload      Figure = "disk_written_per_payload_byte"
 	NetPerPayload       Figure = "network_per_payload_byte"
 	FlushesPerMessage   Figure = "device_flushes_per_message"
+	ClientCPUPerMillion Figure = "client_cpu_seconds_per_million"
+	OthersCores         Figure = "others_cores"
 )
 
 // Direction says which way is better.
@@ -42,4 +44,75 @@ type About struct {
 	Unit   string
 	Better Direction
 	Says   string // one sentence: what it is
+}
+
+// Order has every figure once, in the order in which reports show them.
+var Order = []Figure{
+	ThroughputPerSecond, ThroughputMiB, ProducedPerSecond, ConsumedPerSecond, IntendedPerSecond, BacklogAtEnd, DrainSeconds,
+	CatchUpMiB, CatchUpPerSecond, TailSlowdown, ReadMiB, WriteMiB, BacklogMiB,
+	FirstMessageSeconds, RestartSeconds, StopSeconds, CreateSeconds,
+	CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, FlushesPerMessage, ClientCPUPerMillion, OthersCores,
+}
+
+// OfUsage are the figures that Usage.Figures derives: reports show them apart, as resources.
+var OfUsage = []Figure{CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, FlushesPerMessage, ClientCPUPerMillion, OthersCores}
+
+// abouts describes every figure.
+var abouts = map[Figure]About{
+	ThroughputPerSecond: {"throughput", "msg/s", MoreIsBetter,
+		"The smaller of what producers got acknowledged and what the slowest subscription received, a second of the measuring time: what can be sustained."},
+	ThroughputMiB: {"payload", "MiB/s", MoreIsBetter,
+		"The payload bytes of the throughput."},
+	ProducedPerSecond: {"produced", "msg/s", MoreIsBetter,
+		"Messages that the target acknowledged, a second; with a protocol that does not acknowledge, messages written to the connection."},
+	ConsumedPerSecond: {"consumed", "msg/s", MoreIsBetter,
+		"Messages that the slowest subscription received, a second, while producers were sending."},
+	IntendedPerSecond: {"intended", "msg/s", Neutral,
+		"The rate that the schedule asked for; a target that falls behind it is sent the same messages late, none is left out."},
+	BacklogAtEnd: {"backlog at end", "messages", LessIsBetter,
+		"Messages that were acknowledged and not yet received when sending ended: a growing backlog means that the rate was not sustained."},
+	DrainSeconds: {"drain", "s", LessIsBetter,
+		"Time from the end of sending until the backlog was received."},
+	CatchUpMiB: {"catch-up", "MiB/s", MoreIsBetter,
+		"Payload that a subscription which began with the first message received, a second, while others kept sending and receiving."},
+	CatchUpPerSecond: {"catch-up", "msg/s", MoreIsBetter,
+		"Messages that a subscription which began with the first message received, a second, while others kept sending and receiving."},
+	TailSlowdown: {"tail slowdown", "times", LessIsBetter,
+		"End-to-end p99 of the reader of new messages while another reads from the beginning, over the same without that other reader."},
+	ReadMiB: {"backlog read", "MiB/s", MoreIsBetter,
+		"Payload a second at which the backlog was read from its beginning to its end."},
+	WriteMiB: {"backlog written", "MiB/s", MoreIsBetter,
+		"Payload a second at which the backlog was written, with nobody reading."},
+	BacklogMiB: {"backlog", "MiB", Neutral,
+		"The payload of the backlog; where it is larger than the machine's memory, reading it comes from the disk."},
+	FirstMessageSeconds: {"first message", "s", LessIsBetter,
+		"Time from the request to stop until a consumer had the first message of the backlog from the new process."},
+	RestartSeconds: {"restart", "s", LessIsBetter,
+		"Time from the request to stop until the new process answered for the first time."},
+	StopSeconds: {"stop", "s", LessIsBetter,
+		"Time from the request to stop until the process was gone."},
+	CreateSeconds: {"create", "s", LessIsBetter,
+		"Time until all destinations of the scenario existed."},
+	CPUPerMillion: {"CPU", "s/million", LessIsBetter,
+		"CPU seconds that the target's processes took for a million acknowledged messages, including their delivery to every subscription."},
+	RSSMiB: {"memory", "MiB", LessIsBetter,
+		"The highest resident memory that was seen of the target's processes; the page cache is not in it."},
+	DiskPerPayload: {"disk", "B/B", LessIsBetter,
+		"Bytes that the target's processes caused to be written to storage, for each payload byte acknowledged, as far as the system charges them to a process."},
+	NetPerPayload: {"network", "B/B", LessIsBetter,
+		"Bytes in both directions at the clients' sockets for each payload byte acknowledged, protocol included, TCP's headers excluded."},
+	FlushesPerMessage: {"flushes", "per msg", Neutral,
+		"Flushes of the device under the data, from anybody, for each acknowledged message: one for each message is dear, none at all means that nothing was made safe."},
+	ClientCPUPerMillion: {"client CPU", "s/million", Neutral,
+		"CPU seconds that the benchmark itself took for a million acknowledged messages: where it is near the machine's limit, the client was measured."},
+	OthersCores: {"others", "cores", Neutral,
+		"CPU that neither the target nor the benchmark took, in cores: noise."},
+}
+
+// About describes the figure; one that this version does not know has its name for a title.
+func (f Figure) About() About {
+	if a, ok := abouts[f]; ok {
+		return a
+	}
+	return About{Title: string(f), Says: "A figure that this version does not know."}
 }
