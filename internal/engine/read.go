@@ -2,6 +2,7 @@ package engine
 
 import (
 	"net"
+	"slices"
 
 	"godwit/internal/base"
 	"godwit/internal/storage/segment"
@@ -21,23 +22,34 @@ func (r *Records) State() LogState { return r.state }
 // Len is the number of bytes; 0 if there is nothing at the offset yet.
 func (r *Records) Len() int { return r.n }
 
-// SendTo writes all bytes to the connection, by sendfile where the system has it.
-func (r *Records) SendTo(c net.Conn) error {
-	for _, s := range r.spans {
-		if _, err := vfs.SendFile(c, s.File.Handle(), s.Pos, s.Len); err != nil {
-			return err
-		}
+// Pieces is the number of runs of bytes that are together on disk.
+func (r *Records) Pieces() int { return len(r.spans) }
+
+// Piece is the length of one run in bytes.
+func (r *Records) Piece(i int) int { return int(r.spans[i].Len) }
+
+// SendPiece writes one run to the connection, by sendfile where the system has it.
+func (r *Records) SendPiece(i int, c net.Conn) error {
+	s := r.spans[i]
+	_, err := vfs.SendFile(c, s.File.Handle(), s.Pos, s.Len)
+	return err
+}
+
+// AppendPiece reads one run behind dst.
+func (r *Records) AppendPiece(i int, dst []byte) ([]byte, error) {
+	s, at := r.spans[i], len(dst)
+	dst = slices.Grow(dst, int(s.Len))[:at+int(s.Len)]
+	if err := s.File.ReadAt(dst[at:], s.Pos); err != nil {
+		return dst[:at], err
 	}
-	return nil
+	return dst, nil
 }
 
 // AppendTo reads all bytes behind dst.
-func (r *Records) AppendTo(dst []byte) ([]byte, error) {
-	for _, s := range r.spans {
-		at := len(dst)
-		dst = append(dst, make([]byte, s.Len)...)
-		if err := s.File.ReadAt(dst[at:], s.Pos); err != nil {
-			return dst[:at], err
+func (r *Records) AppendTo(dst []byte) (_ []byte, err error) {
+	for i := range r.spans {
+		if dst, err = r.AppendPiece(i, dst); err != nil {
+			return dst, err
 		}
 	}
 	return dst, nil

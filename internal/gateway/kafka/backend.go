@@ -67,8 +67,10 @@ type admin interface {
 type Records interface {
 	State() broker.LogState // as of the read
 	Len() int               // bytes; 0 if there is nothing at the offset yet
-	SendTo(c net.Conn) error
-	AppendTo(dst []byte) ([]byte, error)
+	Pieces() int            // runs of bytes that are together on disk
+	Piece(i int) int        // length of one in bytes
+	SendPiece(i int, c net.Conn) error
+	AppendPiece(i int, dst []byte) ([]byte, error)
 	Release()
 }
 

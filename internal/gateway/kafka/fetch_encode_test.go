@@ -13,24 +13,40 @@ import (
 	"godwit/internal/broker"
 )
 
-// memory is records in memory.
+// memory is records in memory, in runs of run bytes; 0 means one run.
 type memory struct {
 	b        []byte
+	run      int
 	st       broker.LogState
 	released *int
 }
 
-func (m *memory) State() broker.LogState              { return m.st }
-func (m *memory) Len() int                            { return len(m.b) }
-func (m *memory) AppendTo(dst []byte) ([]byte, error) { return append(dst, m.b...), nil }
+func (m *memory) State() broker.LogState { return m.st }
+func (m *memory) Len() int               { return len(m.b) }
+func (m *memory) piece(i int) []byte {
+	if m.run == 0 {
+		return m.b
+	}
+	return m.b[i*m.run : min((i+1)*m.run, len(m.b))]
+}
+func (m *memory) Pieces() int {
+	if m.run == 0 {
+		return 1
+	}
+	return (len(m.b) + m.run - 1) / m.run
+}
+func (m *memory) Piece(i int) int { return len(m.piece(i)) }
+func (m *memory) AppendPiece(i int, dst []byte) ([]byte, error) {
+	return append(dst, m.piece(i)...), nil
+}
+func (m *memory) SendPiece(i int, c net.Conn) error {
+	_, err := c.Write(m.piece(i))
+	return err
+}
 func (m *memory) Release() {
 	if m.released != nil {
 		*m.released++
 	}
-}
-func (m *memory) SendTo(c net.Conn) error {
-	_, err := c.Write(m.b)
-	return err
 }
 
 var testHost = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9999}
@@ -68,9 +84,13 @@ func drawPart(t *rapid.T, key partKey) fetchResult {
 	case 2:
 		p.diverged, p.divergent = true, epochEnd{rapid.Int32Min(0).Draw(t, "epoch"), rapid.Int64Min(0).Draw(t, "end")}
 	case 3, 4:
-		size := rapid.SampledFrom([]int{1, 61, 126, 127, 128, 1000, 16382, 16383, copyBelow, 70_000}).Draw(t, "size")
-		b := bytes.Repeat([]byte{byte(size)}, size)
-		p.records, p.len = &memory{b: b}, len(b)
+		size := rapid.SampledFrom([]int{1, 61, 126, 127, 128, 1000, 16382, 16383, copyBelow, gatherSize + 1, 300_000}).Draw(t, "size")
+		b := make([]byte, size)
+		for i := range b {
+			b[i] = byte(i / 7)
+		}
+		run := rapid.SampledFrom([]int{0, size/40 + 1, copyBelow - 1, copyBelow}).Draw(t, "run")
+		p.records, p.len = &memory{b: b, run: run}, len(b)
 	}
 	return p
 }

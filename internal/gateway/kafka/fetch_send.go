@@ -5,14 +5,16 @@ import (
 	"sync"
 )
 
-// copyBelow is the size of records, in bytes, below which reading and copying them costs less than a sendfile of their
-// own and the packets around it.
-const copyBelow = 16 << 10
+// copyBelow is the length of a run of records, in bytes, below which reading it into a buffer with its neighbours costs
+// less than a sendfile of its own and the packets around it. A log that partitions share is made of short
+// runs.
+const copyBelow = 64 << 10
 
-// gatherSize is how much of a response is gathered for one write.
-const gatherSize = 64 << 10
+// gatherSize is how much of a response is gathered for one write, in bytes: enough for what the write costs to be
+// little, and no more than what slow consumers may keep from everybody.
+const gatherSize = 128 << 10
 
-var gathers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize+copyBelow); return &b }}
+var gathers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
 
 // sendFetch writes a Fetch response: long runs of records straight from the file, what is short gathered.
 func (c *conn) sendFetch(rc *request, r *fetchReply) {
@@ -37,31 +39,41 @@ func (c *conn) sendPieces(frame []byte, cuts []cut, r *fetchReply) {
 	defer gathers.Put(pool)
 	buf, at := (*pool)[:0], 0
 	for _, k := range cuts {
-		p := &r.parts[k.part]
 		buf = c.gather(buf, frame[at:k.at])
 		at = k.at
-		if p.len < copyBelow {
-			var err error
-			if buf, err = p.records.AppendTo(buf); err != nil {
-				c.unreadable(r.rc, err)
+		records := r.parts[k.part].records
+		for i := range records.Pieces() {
+			if buf = c.sendPiece(buf, records, i, r.rc); c.broken != nil {
 				return
 			}
-		} else {
-			buf = c.write(buf)
-			if c.broken != nil {
-				return
-			}
-			// The system says too little about a failed sendfile to tell whose fault it is.
-			err := p.records.SendTo(c.nc)
-			c.s.metrics.sent.Add(float64(p.len))
-			c.wrote(err)
-		}
-		if c.broken != nil {
-			return
 		}
 	}
 	c.write(c.gather(buf, frame[at:]))
 	*pool = buf[:0]
+}
+
+// sendPiece writes a run of records, or adds it to what is gathered.
+func (c *conn) sendPiece(buf []byte, records Records, i int, rc *request) []byte {
+	n := records.Piece(i)
+	if n >= copyBelow {
+		if buf = c.write(buf); c.broken == nil {
+			// The system says too little about a failed sendfile to tell whose fault it is.
+			err := records.SendPiece(i, c.nc)
+			c.s.metrics.sent.Add(float64(n))
+			c.wrote(err)
+		}
+		return buf
+	}
+	if len(buf)+n > gatherSize {
+		if buf = c.write(buf); c.broken != nil {
+			return buf
+		}
+	}
+	buf, err := records.AppendPiece(i, buf)
+	if err != nil {
+		c.unreadable(rc, err)
+	}
+	return buf
 }
 
 // gather adds b to what is gathered, and writes it when it is much.
