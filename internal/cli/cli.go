@@ -57,6 +57,7 @@ type commands struct {
 	Consume consumeCmd `cmd:"" help:"Read records."`
 	Info    infoCmd    `cmd:"" help:"Show a broker: cluster, topics, space, settings."`
 	Fsck    fsckCmd    `cmd:"" help:"Check the data of a stopped broker."`
+	Bench   benchCmd   `cmd:"" help:"Measure brokers: this one or any other, by its own protocol."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 }
 

@@ -103,14 +103,14 @@ func (r *Rate) UnmarshalYAML(n *yaml.Node) error {
 	}
 	if p, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
-		if err != nil || v <= 0 || v >= 100 {
+		if err != nil || !(v > 0 && v < 100) { // not a number is neither
 			return fmt.Errorf("line %d: rate %q: a percentage of the maximum is above 0 and below 100", n.Line, s)
 		}
 		*r = Rate{OfMax: v / 100}
 		return nil
 	}
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || v <= 0 || v > 1e8 {
+	if err != nil || !(v > 0 && v <= 1e8) {
 		return fmt.Errorf("line %d: rate %q is neither max, nor a percentage of it such as 50%%, nor messages a second", n.Line, s)
 	}
 	*r = Rate{PerSecond: v}
@@ -139,7 +139,7 @@ func ParseBytes(s string) (Bytes, error) {
 		}
 	}
 	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || v < 0 || v*float64(unit) > 1<<50 {
+	if err != nil || !(v >= 0 && v*float64(unit) <= 1<<50) {
 		return 0, fmt.Errorf("%q is not a size such as 100, 1KiB or 2GiB", s)
 	}
 	return Bytes(v * float64(unit)), nil
