@@ -1,3 +1,25 @@
 // Package load makes load and accounts for it: arrivals on a schedule, latency from the intended send time,
 // and an audit that knows by sequence numbers what was lost, repeated or reordered.
+//
+// A session has producers, subscriptions with their consumers, and phases that all producers send together.
+//
+// Arrivals. An open loop decides before a phase begins when each message is due. A sender that is late, for
+// whatever reason, sends all that became due meanwhile, as fast as it can; none is left out, and the latency of
+// each runs from the moment it was due. A closed loop has no such moments: a message's latency runs from the moment
+// the window had room for it.
+//
+// The end of a phase. When its time is over or its last message was sent, a phase waits for the messages
+// still under way. It gives up when nothing was acknowledged for stallTimeout, or overrunTimeout after the
+// end of its time: what is not acknowledged then has failed, with the time waited so far as its latency.
+//
+// The audit. Message n of a producer has key n mod Keys, and its sequence number counts that key's messages over
+// all phases. Of a subscription, producer and key it is known how far messages arrived, and which ones
+// below that have not: memory grows with the gaps, not with the messages. Failed messages may arrive and may not: they
+// are never lost. Lost is what was acknowledged and has not arrived; a duplicate arrived before, at any
+// consumer of the subscription; disordered is what arrived, for the first time, after a later message of its key
+// at the same consumer.
+//
+// Locks. A producer's mutex guards what acknowledgements touch, for they come from any goroutine; its sender takes it
+// once per batch of returned slots. A consumer's mutex is held around that of a ledger's stripe, and no other two
+// locks are held together.
 package load

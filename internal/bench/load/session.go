@@ -2,6 +2,10 @@ package load
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit/internal/bench/driver"
@@ -50,58 +54,182 @@ type Progress struct {
 	Received            int64 // distinct messages, over all subscriptions
 }
 
-// Session makes load and accounts for it.
-type Session struct{}
+var errClosed = errors.New("the session is closed")
 
-// Subscription is one cursor that the session audits: it gets every acknowledged message once, over all
-// its consumers.
-type Subscription struct{}
+// Session makes load and accounts for it. Its methods may be called from many goroutines.
+type Session struct {
+	o          Options
+	epoch      time.Time
+	newSleeper func() sleeper
+
+	phase  sync.Mutex // held while a phase is sent, and while producers are added or closed
+	closed bool       // guarded by phase
+
+	producers atomic.Pointer[[]*producer] // replaced, never changed
+
+	mu     sync.Mutex
+	phases map[uint32]bool // guarded by mu; whether a phase is recorded
+	subs   []*Subscription // guarded by mu; in the order in which they were made
+}
 
 // NewSession makes a session without producers.
-func NewSession(o Options) *Session { return &Session{} }
+func NewSession(o Options) *Session {
+	s := &Session{o: o, epoch: time.Now(), newSleeper: newSleeper, phases: make(map[uint32]bool)}
+	s.producers.Store(new([]*producer))
+	return s
+}
 
-// AddProducer connects one more producer, before the session sends.
+// Now is the session's clock: monotonic, in nanoseconds since the session was made.
+func (s *Session) Now() int64 { return int64(time.Since(s.epoch)) }
+
+// AddProducer connects one more producer; it takes part from the next phase on. The session decides about Done,
+// InFlight and NoAck.
 func (s *Session) AddProducer(ctx context.Context, open func(driver.ProducerOptions) (driver.Producer, error)) error {
+	s.phase.Lock()
+	defer s.phase.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed {
+		return errClosed
+	}
+	all := *s.producers.Load()
+	p := newProducer(s, len(all))
+	var err error
+	p.driver, err = open(driver.ProducerOptions{NoAck: s.o.NoAck, InFlight: s.o.InFlight, Done: p.done})
+	if err != nil {
+		return errors.Join(err, p.sleeper.close())
+	}
+	all = append(slices.Clip(all), p)
+	s.producers.Store(&all)
 	return nil
 }
 
 // Subscription is the one with a name, made at the first call.
-func (s *Session) Subscription(name string) *Subscription { return &Subscription{} }
+func (s *Session) Subscription(name string) *Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.subs {
+		if u.name == name {
+			return u
+		}
+	}
+	u := newSubscription(s, name)
+	s.subs = append(s.subs, u)
+	return u
+}
 
-// Handler is what one consumer of the subscription calls with its deliveries, from one goroutine at a time.
-func (u *Subscription) Handler() func(driver.Delivery) bool { return nil }
+// all are the subscriptions so far.
+func (s *Session) all() []*Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clip(s.subs)
+}
 
-// Mute leaves the subscription out of the latencies.
-func (u *Subscription) Mute() {}
+// recorded says whether there is a phase, and whether it is recorded.
+func (s *Session) recorded(phase uint32) (record, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	record, known = s.phases[phase]
+	return record, known
+}
 
-// Received counts distinct messages.
-func (u *Subscription) Received() int64 { return 0 }
-
-// Missing counts acknowledged messages that have not arrived; exact while nothing is being sent.
-func (u *Subscription) Missing() int64 { return 0 }
-
-// Wait returns when n distinct messages have arrived, or with ctx's error.
-func (u *Subscription) Wait(ctx context.Context, n int64) error { return nil }
-
-// Send runs a phase, until all of its messages are done.
-func (s *Session) Send(ctx context.Context, p Phase) (Sent, error) { return Sent{}, nil }
-
-// Wait returns when every subscription has every acknowledged message, or when nothing new has arrived for
-// idle.
-func (s *Session) Wait(ctx context.Context, idle time.Duration) error { return nil }
+// Wait returns when every subscription has every acknowledged message, or when nothing new has arrived at any for
+// idle; with ctx's error when ctx ends.
+func (s *Session) Wait(ctx context.Context, idle time.Duration) error {
+	begin := s.Now()
+	t := time.NewTimer(idle)
+	defer t.Stop()
+	for _, u := range s.all() {
+		for n := u.Missing(); n > 0; n = u.Missing() {
+			arrived, forget := u.notify(u.Received() + n)
+			select {
+			case <-arrived:
+			case <-t.C:
+				last := begin
+				for _, u := range s.all() {
+					last = max(last, u.last())
+				}
+				left := idle - time.Duration(s.Now()-last)
+				if left <= 0 {
+					forget()
+					return nil
+				}
+				t.Reset(left)
+			case <-ctx.Done():
+				forget()
+				return ctx.Err()
+			}
+			forget()
+		}
+	}
+	return nil
+}
 
 // Audit counts over all phases and subscriptions; exact while nothing is being sent.
-func (s *Session) Audit() result.Audit { return result.Audit{} }
+func (s *Session) Audit() result.Audit {
+	w := s.window()
+	a := result.Audit{Sent: w.sent, Acked: w.acks.acked, Failed: w.acks.failed}
+	for _, u := range s.all() {
+		a.Expected += a.Acked
+		a.Delivered += u.Received()
+		a.Lost += u.Missing()
+		u.each(func(c *consumer) {
+			a.Duplicates += c.duplicates
+			a.Disordered += c.disordered
+			a.Foreign += c.foreign
+		})
+	}
+	return a
+}
 
-// Latency is from the intended send time to the acknowledgement and to the consumers' handlers, for a phase
+// Latency is from the intended send time to the acknowledgement, and to the handlers of all consumers, for a phase
 // that was recorded; nil for one without messages.
-func (s *Session) Latency(phase uint32) (producer, endToEnd *result.Latency) { return nil, nil }
+func (s *Session) Latency(phase uint32) (producer, endToEnd *result.Latency) {
+	sent, received := newLatencies(), newLatencies()
+	for _, p := range *s.producers.Load() {
+		p.mu.Lock()
+		if l := p.kept[phase]; l != nil {
+			sent.merge(l)
+		}
+		p.mu.Unlock()
+	}
+	for _, u := range s.all() {
+		u.each(func(c *consumer) {
+			for _, k := range c.kept {
+				if k.phase == phase && k.latencies != nil {
+					received.merge(k.latencies)
+				}
+			}
+		})
+	}
+	return sent.result(), received.result()
+}
 
 // Progress is cheap.
-func (s *Session) Progress() Progress { return Progress{} }
+func (s *Session) Progress() Progress {
+	w := s.window()
+	p := Progress{Sent: w.sent, Acked: w.acks.acked, Failed: w.acks.failed}
+	for _, n := range w.received {
+		p.Received += n
+	}
+	return p
+}
 
-// Now is the session's clock: monotonic, in nanoseconds since the session was made.
-func (s *Session) Now() int64 { return 0 }
-
-// Close closes the producers.
-func (s *Session) Close() error { return nil }
+// Close closes the producers, all at once. What was counted stays.
+func (s *Session) Close() error {
+	s.phase.Lock()
+	defer s.phase.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	var wg sync.WaitGroup
+	all := *s.producers.Load()
+	errs := make([]error, len(all))
+	for i, p := range all {
+		wg.Go(func() { errs[i] = errors.Join(p.driver.Close(), p.sleeper.close()) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,51 @@
+package load
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fdSleeper sleeps by a timerfd(2), which wakes the runtime's poller to within some ten microseconds, where
+// its own timers are rounded up to whole milliseconds.
+type fdSleeper struct {
+	fd   int
+	file *os.File
+	buf  [8]byte // receives how often the timer expired
+}
+
+// newSleeper makes the most precise sleeper of this system.
+func newSleeper() sleeper {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return newTimerSleeper()
+	}
+	return &fdSleeper{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}
+}
+
+func (s *fdSleeper) begin(ctx context.Context) func() {
+	ran := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		// Fails only on a closed file, where nobody sleeps.
+		_ = s.file.SetReadDeadline(time.Unix(1, 0))
+		close(ran)
+	})
+	return func() {
+		if !stop() {
+			<-ran
+			_ = s.file.SetReadDeadline(time.Time{})
+		}
+	}
+}
+
+func (s *fdSleeper) sleep(d time.Duration) {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))} // zero would disarm it
+	if unix.TimerfdSettime(s.fd, 0, &spec, nil) == nil {
+		// An error is the deadline of begin: the sleep is over.
+		_, _ = s.file.Read(s.buf[:])
+	}
+}
+
+func (s *fdSleeper) close() error { return s.file.Close() }
