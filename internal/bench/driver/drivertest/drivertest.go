@@ -170,7 +170,7 @@ func payload(key uint32, seq uint64) []byte {
 	return p
 }
 
-func parse(p []byte) (key uint32, seq uint64) {
+func contents(p []byte) (key uint32, seq uint64) {
 	return binary.BigEndian.Uint32(p), binary.BigEndian.Uint64(p[4:])
 }
 

@@ -80,7 +80,7 @@ type onceClosed struct {
 func (c onceClosed) Close() error { return c.close() }
 
 func (r *received) take(l *listener, d driver.Delivery) {
-	key, seq := parse(d.Payload)
+	key, seq := contents(d.Payload)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last, ok := l.last[key]; ok && seq <= last && r.times[seq] == 0 && r.disorder == "" {
