@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"godwit/internal/bench/report"
-	"godwit/internal/bench/result"
-	"godwit/internal/bench/run"
+	bench "godwit/internal/bench/result"
+	measure "godwit/internal/bench/run"
 	"godwit/internal/bench/scenario"
 	"godwit/internal/bench/target"
 )
@@ -76,7 +76,7 @@ func (c *benchRunCmd) Run(e *env) error {
 		return err
 	}
 	p := newBenchProgress(e.err)
-	r, measured := run.Run(e.ctx, run.Options{
+	r, measured := measure.Run(e.ctx, measure.Options{
 		Scenarios: scenarios, Targets: targets, Version: e.programs.Version, NoProbe: c.NoProbe, Idle: c.Idle, Progress: p,
 		Commands: append(c.Command, c.line(targets)),
 	})
@@ -93,7 +93,9 @@ func (c *benchRunCmd) Run(e *env) error {
 	if c.JSON {
 		return json.NewEncoder(e.out).Encode(r)
 	}
-	report.Terminal(e.out, r, terminal(e.out))
+	if err := report.Terminal(e.out, r, terminal(e.out)); err != nil {
+		return err
+	}
 	fmt.Fprintf(e.err, "The report is in %s\n", filepath.Join(c.Out, "report.html"))
 	return nil
 }
@@ -168,11 +170,9 @@ const (
 )
 
 // writeReport writes all forms of a run into a directory.
-func writeReport(dir string, r *result.Run) error {
-	if err := result.Save(filepath.Join(dir, runFile), r); err != nil {
-		return err
-	}
+func writeReport(dir string, r *bench.Run) error {
 	return errors.Join(
+		writeFile(filepath.Join(dir, runFile), func(w io.Writer) error { return bench.Save(w, r) }),
 		writeFile(filepath.Join(dir, htmlFile), func(w io.Writer) error { return report.HTML(w, r) }),
 		writeFile(filepath.Join(dir, markdownFile), func(w io.Writer) error { return report.Markdown(w, r) }))
 }
@@ -183,6 +183,16 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(write(f), f.Close())
+}
+
+// readRun reads run.json of a run.
+func readRun(path string) (*bench.Run, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bench.Load(f)
 }
 
 type benchListCmd struct {
@@ -225,7 +235,7 @@ func (c *benchShowCmd) Run(e *env) error {
 		_, err := io.WriteString(e.out, text)
 		return err
 	}
-	r, err := result.Load(c.What)
+	r, err := readRun(c.What)
 	if err != nil {
 		return fmt.Errorf("%s is no scenario of 'godwit bench list' and cannot be read as a run: %w", c.What, err)
 	}
@@ -239,15 +249,15 @@ type benchReportCmd struct {
 
 // Run writes a report.
 func (c *benchReportCmd) Run(e *env) error {
-	var runs []*result.Run
+	var runs []*bench.Run
 	for _, path := range c.Runs {
-		r, err := result.Load(path)
+		r, err := readRun(path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		runs = append(runs, r)
 	}
-	merged, err := result.Merge(runs...)
+	merged, err := bench.Merge(runs...)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ func scores(t *testing.T, m *memory) map[string]*result.Benefit {
 
 // TestBenefitsKept has all of them kept by a target without faults.
 func TestBenefitsKept(t *testing.T) {
+	t.Parallel()
 	all := scores(t, &memory{})
 	if len(all) != 6 {
 		t.Fatalf("%d benefits", len(all))
@@ -39,6 +40,7 @@ func TestBenefitsKept(t *testing.T) {
 
 // TestBenefitsNotKept has a target lose what it should have kept, and say nothing of it.
 func TestBenefitsNotKept(t *testing.T) {
+	t.Parallel()
 	all := scores(t, &memory{noDurable: true, silent: true, refuseEach: true})
 	for title, want := range map[string]string{
 		"receiver down for a while":             result.ScoreLost,

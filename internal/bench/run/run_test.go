@@ -74,16 +74,16 @@ const fixed = `{kind: backlog, message: {size: [100], keys: 7}, clients: {produc
 // TestFaultsCounted has a target drop, repeat or reorder one message in 10,000 of 40,000.
 func TestFaultsCounted(t *testing.T) {
 	for name, c := range map[string]struct {
-		m    memory
+		m    *memory
 		want result.Audit
 	}{
-		"none":    {memory{}, result.Audit{Delivered: 40_000}},
-		"drops":   {memory{dropEvery: 10_000}, result.Audit{Delivered: 39_996, Lost: 4}},
-		"repeats": {memory{repeatEvery: 10_000}, result.Audit{Delivered: 40_000, Duplicates: 4}},
+		"none":    {&memory{}, result.Audit{Delivered: 40_000}},
+		"drops":   {&memory{dropEvery: 10_000}, result.Audit{Delivered: 39_996, Lost: 4}},
+		"repeats": {&memory{repeatEvery: 10_000}, result.Audit{Delivered: 40_000, Duplicates: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := only(t, measured(t, &c.m, fixed))
+			o := only(t, measured(t, c.m, fixed))
 			c.want.Sent, c.want.Acked, c.want.Expected = 40_000, 40_000, 40_000
 			if *o.Audit != c.want {
 				t.Fatalf("audit %+v, want %+v", *o.Audit, c.want)
