@@ -87,7 +87,17 @@ func (c *Compactor) read(ctx context.Context, ref *segment.BatchRef) ([]byte, er
 
 // Relocate moves everything alive in the files into merged files, as it is, so that the files can be removed. Adjacent
 // pieces of a log become one.
+//
+// A file that was removed since it was chosen is left out.
 func (c *Compactor) Relocate(ctx context.Context, term uint64, now int64, files []*segment.File) error {
+	var held []*segment.File
+	for _, f := range files {
+		if f.Acquire() {
+			defer f.Release()
+			held = append(held, f)
+		}
+	}
+	files = held
 	logs, err := logsOf(files)
 	if err != nil {
 		return err

@@ -165,26 +165,35 @@ func (s *Store) Files() []*File {
 	return out
 }
 
-// forget removes a file from the list and from the disk.
-func (s *Store) forget(f *File) error {
+// forget removes a file from the list and from the disk. Of several callers one does it; it is told so by ours.
+func (s *Store) forget(f *File) (ours bool, err error) {
 	s.mu.Lock()
-	delete(s.files, f.Path)
+	ours = s.files[f.Path] == f
+	if ours {
+		delete(s.files, f.Path)
+	}
 	s.mu.Unlock()
-	return f.remove()
+	if !ours {
+		return false, nil
+	}
+	return true, f.remove()
 }
 
 // RemoveDead deletes the sealed files that no piece refers to: WAL files only below number
-// before, since recovery still replays the others. It returns how many bytes were freed.
+// before, since recovery still replays the others. It returns how many bytes were freed. Several may call it at a time.
 func (s *Store) RemoveDead(before uint32) (freed int64, err error) {
 	for _, f := range s.Files() {
 		sl := f.sealed.Load()
 		if sl == nil || f.pieces.Load() > 0 || (f.Kind == KindWAL && f.Number >= before) {
 			continue
 		}
-		if err := s.forget(f); err != nil {
+		ours, err := s.forget(f)
+		if err != nil {
 			return freed, err
 		}
-		freed += int64(sl.footerPos) + int64(sl.footerLen)
+		if ours {
+			freed += int64(sl.footerPos) + int64(sl.footerLen)
+		}
 	}
 	return freed, nil
 }
