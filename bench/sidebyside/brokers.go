@@ -157,6 +157,16 @@ func (r *running) boot(ctx context.Context) error {
 	return a.err
 }
 
+// explain adds to an error how the broker ended, if it did, and what it said last.
+func (r *running) explain(err error) error {
+	select {
+	case <-r.proc.done:
+		return fmt.Errorf("%w (the broker had ended: %v)\n%s", err, r.proc.err, r.proc.out.tail(4000))
+	default:
+		return err
+	}
+}
+
 // discard stops the broker and removes what it stored.
 func (r *running) discard() {
 	if r.proc != nil {

@@ -202,6 +202,7 @@ func (h *harness) runRounds(ctx context.Context) error {
 			}
 			err := h.measureRound(ctx, r, round)
 			if err != nil {
+				err = r.explain(err)
 				r.discard()
 				h.live[name] = nil
 			}
