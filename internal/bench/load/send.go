@@ -105,20 +105,23 @@ func (s *Session) register(ph Phase, producers int) error {
 // what was counted at the end.
 func (s *Session) oversee(run *sending, done <-chan struct{}, cancel context.CancelCauseFunc) window {
 	planned := run.planned(s.o.Seed)
-	t := time.NewTimer(planned)
-	defer t.Stop()
 	var end *window
-	select {
-	case <-done:
-	case <-t.C:
-		if run.Duration > 0 {
-			w := s.window()
-			end = &w
+	if planned > 0 {
+		t := time.NewTimer(planned)
+		defer t.Stop()
+		select {
+		case <-done:
+		case <-t.C:
+			if run.Duration > 0 {
+				w := s.window()
+				end = &w
+			}
+			close(run.over)
 		}
-		close(run.over)
 	}
 	began := s.Now()
-	t.Reset(stallTimeout)
+	t := time.NewTimer(stallTimeout)
+	defer t.Stop()
 	for {
 		select {
 		case <-done:
