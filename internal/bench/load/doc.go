@@ -8,6 +8,9 @@
 // each runs from the moment it was due. A closed loop has no such moments: a message's latency runs from the moment
 // the window had room for it.
 //
+// Where more messages are due than a sender can sensibly wake for, they are sent in small groups, up to tick late; that
+// counts as latency as well.
+//
 // The end of a phase. When its time is over or its last message was sent, a phase waits for the messages
 // still under way. It gives up when nothing was acknowledged for stallTimeout, or overrunTimeout after the
 // end of its time: what is not acknowledged then has failed, with the time waited so far as its latency.
@@ -20,6 +23,7 @@
 // at the same consumer.
 //
 // Locks. A producer's mutex guards what acknowledgements touch, for they come from any goroutine; its sender takes it
-// once per batch of returned slots. A consumer's mutex is held around that of a ledger's stripe, and no other two
-// locks are held together.
+// once per batch of returned slots. While a consumer's mutex is held, others may be taken: a ledger's, the
+// subscription's or the session's, one at a time. No other two are held together, but for Session.phase, which
+// comes before all.
 package load

@@ -9,7 +9,7 @@ import (
 type sleeper interface {
 	// begin has sleeps end early when ctx does, until the function it returns is called.
 	begin(ctx context.Context) (end func())
-	// sleep waits; it may return early when the context of begin has ended.
+	// sleep waits. It returns early when the context of begin has ended, and may do so otherwise.
 	sleep(d time.Duration)
 	close() error
 }

@@ -9,11 +9,14 @@ import (
 )
 
 // fdSleeper sleeps by a timerfd(2), which wakes the runtime's poller to within some ten microseconds, where
-// its own timers are rounded up to whole milliseconds.
+// its own timers are rounded up to whole milliseconds. The descriptor is never read: arming it again makes it
+// unreadable, and the poller tells of the change only.
 type fdSleeper struct {
-	fd   int
-	file *os.File
-	buf  [8]byte // receives how often the timer expired
+	fd    int
+	file  *os.File
+	wait  func(look func(fd uintptr) bool) error // calls look until it is content, after the poller spoke each time
+	look  func(fd uintptr) bool
+	spoke bool // the poller, since the sleep began
 }
 
 // newSleeper makes the most precise sleeper of this system.
@@ -22,7 +25,19 @@ func newSleeper() sleeper {
 	if err != nil {
 		return newTimerSleeper()
 	}
-	return &fdSleeper{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}
+	s := &fdSleeper{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}
+	conn, err := s.file.SyscallConn()
+	if err != nil {
+		_ = s.file.Close() // of no use
+		return newTimerSleeper()
+	}
+	s.wait = conn.Read
+	s.look = func(uintptr) bool {
+		spoke := s.spoke
+		s.spoke = true
+		return spoke
+	}
+	return s
 }
 
 func (s *fdSleeper) begin(ctx context.Context) func() {
@@ -43,8 +58,9 @@ func (s *fdSleeper) begin(ctx context.Context) func() {
 func (s *fdSleeper) sleep(d time.Duration) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))} // zero would disarm it
 	if unix.TimerfdSettime(s.fd, 0, &spec, nil) == nil {
+		s.spoke = false
 		// An error is the deadline of begin: the sleep is over.
-		_, _ = s.file.Read(s.buf[:])
+		_ = s.wait(s.look)
 	}
 }
 

@@ -21,6 +21,8 @@ type target struct {
 	// verdict, if set, decides about message n of a producer.
 	verdict func(producer, n int) verdict
 
+	sleep func(time.Duration) // moves the bubble's clock
+
 	mu       sync.Mutex
 	stalled  time.Time // does nothing before
 	handlers []func(driver.Delivery) bool
@@ -80,11 +82,11 @@ func (t *target) stall(in, d time.Duration) {
 }
 
 func (t *target) wait(until time.Time) {
-	time.Sleep(time.Until(until))
+	t.sleep(time.Until(until))
 	t.mu.Lock()
 	stalled := t.stalled
 	t.mu.Unlock()
-	time.Sleep(time.Until(stalled))
+	t.sleep(time.Until(stalled))
 }
 
 func (c *conn) Send(ctx context.Context, m driver.Message) error {
@@ -119,7 +121,7 @@ func (c *conn) serve() {
 		select {
 		case w := <-c.queue:
 			c.t.wait(w.at.Add(c.t.latency))
-			time.Sleep(c.t.service)
+			c.t.sleep(c.t.service)
 			if w.v.hold {
 				held = append(held, w.m)
 			} else {
@@ -224,6 +226,7 @@ type rig struct {
 func within(t *testing.T, o Options, n int, tg *target, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		tg.sleep = time.Sleep
 		o.Run, o.Keys, o.Destinations = 7, max(o.Keys, 1), max(o.Destinations, 1)
 		o.Size, o.InFlight = max(o.Size, 100), max(o.InFlight, 1)
 		r := &rig{T: t, Session: NewSession(o), target: tg}

@@ -15,6 +15,7 @@ func startBroker(t *testing.T) string {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.DefaultNumPartitions(1), kfake.BrokerConfigs(map[string]string{
 		"group.share.heartbeat.interval.ms":   "100",
+		"group.share.session.timeout.ms":      "2000",
 		"group.share.record.lock.duration.ms": "1000",
 		"group.initial.rebalance.delay.ms":    "0",
 	}))
