@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,6 +297,27 @@ func TestSleeper(t *testing.T) {
 		if err := s.close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestSleepersWake has the shortest of sleeps end while other goroutines keep the cores: none misses its timer.
+func TestSleepersWake(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 4 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			s := newSleeper()
+			defer s.close()
+			defer s.begin(ctx)()
+			for range 5000 {
+				s.sleep(time.Nanosecond)
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		t.Error("a sleep of a nanosecond did not end")
 	}
 }
 

@@ -12,11 +12,10 @@ import (
 // its own timers are rounded up to whole milliseconds. The descriptor is never read: arming it again makes it
 // unreadable, and the poller tells of the change only.
 type fdSleeper struct {
-	fd    int
-	file  *os.File
-	wait  func(look func(fd uintptr) bool) error // calls look until it is content, after the poller spoke each time
-	look  func(fd uintptr) bool
-	spoke bool // the poller, since the sleep began
+	file *os.File
+	wait func(look func(fd uintptr) bool) error // calls look, and again after the poller spoke, until it is content
+	arm  func(fd uintptr) bool
+	left time.Duration // to sleep; 0 once the timer was armed
 }
 
 // newSleeper makes the most precise sleeper of this system.
@@ -25,18 +24,14 @@ func newSleeper() sleeper {
 	if err != nil {
 		return newTimerSleeper()
 	}
-	s := &fdSleeper{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}
+	s := &fdSleeper{file: os.NewFile(uintptr(fd), "timerfd")}
 	conn, err := s.file.SyscallConn()
 	if err != nil {
 		_ = s.file.Close() // of no use
 		return newTimerSleeper()
 	}
 	s.wait = conn.Read
-	s.look = func(uintptr) bool {
-		spoke := s.spoke
-		s.spoke = true
-		return spoke
-	}
+	s.arm = s.armed
 	return s
 }
 
@@ -56,12 +51,20 @@ func (s *fdSleeper) begin(ctx context.Context) func() {
 }
 
 func (s *fdSleeper) sleep(d time.Duration) {
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))} // zero would disarm it
-	if unix.TimerfdSettime(s.fd, 0, &spec, nil) == nil {
-		s.spoke = false
-		// An error is the deadline of begin: the sleep is over.
-		_ = s.wait(s.look)
+	s.left = max(d, 1)
+	// An error is the deadline of begin: the sleep is over.
+	_ = s.wait(s.arm)
+}
+
+// armed sets the timer when it is called first, and is content when it is called again. Set before wait, the timer could
+// expire before wait has the poller forget what came until then; nothing would end the sleep.
+func (s *fdSleeper) armed(fd uintptr) bool {
+	if s.left == 0 {
+		return true
 	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(s.left))}
+	s.left = 0
+	return unix.TimerfdSettime(int(fd), 0, &spec, nil) != nil
 }
 
 func (s *fdSleeper) close() error { return s.file.Close() }
