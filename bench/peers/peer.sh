@@ -1,0 +1,389 @@
+# Sourced by the scripts beside it, each of which runs one broker on loopback in a directory of its own. Not a program.
+#
+#   NAME.sh install                      fetch it from a package registry; nothing to do the second time
+#   NAME.sh versions                     what is installed, one program a line
+#   NAME.sh configs                      its configurations, "NAME DESCRIPTION" a line
+#   NAME.sh start DIR [CONFIG [PORT]]    start it, wait until it serves, print its target URL; PORT 0 is a free one
+#   NAME.sh restart DIR                  stop it in good order, start it on the same ports and data, print the URL
+#   NAME.sh kill DIR                     SIGKILL, as a crash
+#   NAME.sh stop DIR                     stop it in good order, after a minute by force; nothing to do if it does not run
+#   NAME.sh prepare DIR [CONFIG [PORT]]  write what `run` needs
+#   NAME.sh run DIR                      become the broker (exec)
+#
+# DIR holds the broker's files and its output (log), and outlives it; data that is in it already is kept. With
+# GODWIT_PEER_MEMORY=BYTES the broker, page cache included, gets no more memory than that: it runs in a memory cgroup
+# of its own, until it is stopped and started without.
+#
+# A script sets
+#   peer             its name
+#   port_names       what it has ports for; the first is the one that clients use
+# and defines
+#   peer_install, peer_configs
+#   peer_versions    the first line is what the URL tells
+#   peer_prepare     writes its configuration
+#   peer_run         becomes the broker
+#   peer_url         prints the URL without settings, and then the protocol's settings as words NAME=VALUE
+# and may define again peer_ready, peer_before and peer_after, below. They find $dir, $data, $config, $memory (bytes, or
+# empty) and the ports as ${port[NAME]}.
+
+set -euo pipefail
+
+peers=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd "$peers/../.." && pwd)
+cache=${GODWIT_PEERS:-$repo/.cache/peers}/$peer
+script=$peers/$(basename "$0")
+
+start_limit=600 # seconds; a broker may have a long log to read
+stop_limit=60   # seconds until a stop becomes a kill
+open_files=524288
+
+declare -A port
+
+die() {
+  echo "$peer.sh: $*" >&2
+  exit 1
+}
+
+need() { command -v "$1" >/dev/null || die "needs $2"; }
+
+# --- Debian's packages ---
+
+# debian NAME... installs packages without starting their services.
+debian() {
+  local missing=() name
+  for name in "$@"; do
+    debian_version "$name" >/dev/null || missing+=("$name")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    die "install Debian's ${missing[*]} as root: apt-get install --no-install-recommends ${missing[*]}"
+  fi
+  exec 9>/tmp/godwit-peers.lock # one at a time: they share the policy below
+  flock 9
+  local policy=/usr/sbin/policy-rc.d ours=
+  if [ ! -e "$policy" ]; then
+    ours=1
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy" # "forbidden by policy", to whoever wants to start a service
+    chmod 755 "$policy"
+  fi
+  local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300)
+  {
+    DEBIAN_FRONTEND=noninteractive "${apt[@]}" update &&
+      DEBIAN_FRONTEND=noninteractive "${apt[@]}" install --no-install-recommends "${missing[@]}"
+  } >&2 9>&- </dev/null || die "apt-get cannot install ${missing[*]}"
+  if [ -n "$ours" ]; then
+    rm -f "$policy"
+    trap - EXIT
+  fi
+  exec 9>&-
+}
+
+# debian_version NAME prints the version of an installed package.
+debian_version() {
+  local said
+  said=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$1" 2>/dev/null) || return 1
+  [ "${said%% *}" = installed ] && echo "${said#* }"
+}
+
+# --- processes ---
+
+# A process is known by its ID and the time it began, so that a reused ID is not taken for it.
+birth() {
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+  stat=${stat##*) } # the name may have spaces
+  set -- $stat
+  [ "$1" != Z ] && [ "$1" != X ] && echo "${20}"
+}
+
+# record FILE PID remembers a process.
+record() { echo "$2 $(birth "$2")" >"$1"; }
+
+# recorded FILE prints the ID of the process that the file remembers, if it is still alive.
+recorded() {
+  local pid began
+  [ -e "$1" ] && read -r pid began <"$1" && [ "$(birth "$pid")" = "$began" ] && echo "$pid"
+}
+
+# end FILE SIGNAL SECONDS signals the process that the file remembers, and waits until it is gone; false if it is not.
+end() {
+  local pid i
+  pid=$(recorded "$1") || return 0
+  kill -s "$2" "$pid" 2>/dev/null || true
+  for ((i = 0; i < $3 * 20; i++)); do
+    recorded "$1" >/dev/null || return 0
+    sleep 0.05
+  done
+  return 1
+}
+
+# stopped FILE ends a process, by force if need be, and forgets it.
+stopped() {
+  if ! end "$1" TERM "$stop_limit"; then
+    echo "$peer.sh: process $(recorded "$1") did not stop within $stop_limit s of SIGTERM and is killed" >&2
+    end "$1" KILL 10 || die "process $(recorded "$1") does not end"
+  fi
+  rm -f "$1"
+}
+
+# --- ports ---
+
+# listening prints inode and port, in decimal, of every TCP socket that listens.
+listening() {
+  local file local_address state inode _
+  for file in /proc/net/tcp /proc/net/tcp6; do
+    [ -r "$file" ] || continue
+    while read -r _ local_address _ state _ _ _ _ _ inode _; do
+      [ "$state" != 0A ] || echo "$inode $((16#${local_address##*:}))"
+    done <"$file"
+  done
+}
+
+# listens PID PORT is true if that process listens there.
+listens() {
+  local inode number
+  while read -r inode number; do
+    [ "$number" != "$2" ] || ! find "/proc/$1/fd" -lname "socket:\[$inode\]" 2>/dev/null | grep -q . || return 0
+  done < <(listening)
+  return 1
+}
+
+# free_port prints a port that nothing listens on, below those that the kernel gives to clients.
+free_port() {
+  local taken number try
+  taken=" $(listening | cut -d' ' -f2 | tr '\n' ' ') ${port[*]} "
+  for ((try = 0; try < 100; try++)); do
+    number=$((20000 + SRANDOM % 12000))
+    case $taken in *" $number "*) ;; *) echo "$number" && return ;; esac
+  done
+  die "no free port between 20000 and 32000"
+}
+
+# --- memory ---
+
+# group is the broker's memory cgroup, below this process's own in version 1, below the root in version 2.
+group() {
+  local base=/sys/fs/cgroup name own
+  name=godwit-$peer-$(echo "$dir" | cksum | cut -d' ' -f1)
+  if [ -e "$base/cgroup.controllers" ]; then
+    echo "$base/$name"
+    return
+  fi
+  own=$(awk -F: '$2 ~ /(^|,)memory(,|$)/ { print $3 }' /proc/self/cgroup)
+  [ -d "$base/memory$own" ] || own=
+  echo "$base/memory${own%/}/$name"
+}
+
+# limit makes the cgroup with its limit.
+limit() {
+  local path why="GODWIT_PEER_MEMORY needs a memory cgroup (root, and cgroups mounted at /sys/fs/cgroup)"
+  path=$(group)
+  if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+    grep -qw memory /sys/fs/cgroup/cgroup.controllers || die "$why: the kernel has no memory controller there"
+    echo +memory >/sys/fs/cgroup/cgroup.subtree_control || die "$why: it cannot be turned on"
+  fi 2>/dev/null
+  mkdir -p "$path" 2>/dev/null || die "$why: cannot make $path"
+  if [ -e "$path/memory.max" ]; then
+    echo "$memory" >"$path/memory.max" || die "cannot set $path/memory.max to $memory"
+    [ ! -e "$path/memory.swap.max" ] || echo 0 >"$path/memory.swap.max"
+  elif [ -e "$path/memory.limit_in_bytes" ]; then
+    # Of what earlier processes left in the page cache, nothing may count against the limit.
+    echo 0 >"$path/memory.force_empty" 2>/dev/null || true
+    echo "$memory" >"$path/memory.limit_in_bytes" || die "cannot set $path/memory.limit_in_bytes to $memory"
+  else
+    rmdir "$path"
+    die "$why: $path has no memory limit"
+  fi
+}
+
+# unlimit removes the cgroup. A child of the broker may take a moment to end after it.
+unlimit() {
+  local path i
+  path=$(group)
+  for ((i = 0; i < 100; i++)); do
+    [ -d "$path" ] && ! rmdir "$path" 2>/dev/null || return 0
+    sleep 0.05
+  done
+  die "cannot remove $path: processes $(tr '\n' ' ' <"$path/cgroup.procs")are in it"
+}
+
+# --- what a script may define again ---
+
+# peer_ready PID is true once the broker serves. said TEXT is true if it wrote that since it was started.
+peer_ready() { listens "$1" "${port[${port_names[0]}]}"; }
+said() { tail -c "+$((log_from + 1))" "$dir/log" | grep -q -- "$1"; }
+
+peer_before() { :; } # starts what the broker needs beside it
+peer_after() { :; }  # stops that
+
+# --- verbs ---
+
+# locate DIR makes the directory and reads what was decided for it.
+locate() {
+  local key value
+  mkdir -p "$1"
+  dir=$(cd "$1" && pwd)
+  data=$dir/data
+  config=
+  memory=
+  while read -r key value; do
+    case $key in
+      config) config=$value ;;
+      memory) memory=$value ;;
+      port.*) port[${key#port.}]=$value ;;
+    esac
+  done < <(cat "$dir/peer" 2>/dev/null)
+}
+
+# prepare [CONFIG [PORT]] decides what is open yet, and writes the configuration.
+prepare() {
+  local name
+  config=${1:-${config:-default}}
+  describe >/dev/null
+  [ "${2:-0}" = 0 ] || port[${port_names[0]}]=$2
+  for name in "${port_names[@]}"; do
+    [ -n "${port[$name]:-}" ] || port[$name]=$(free_port)
+  done
+  mkdir -p "$data"
+  {
+    echo "config $config"
+    echo "memory $memory"
+    for name in "${port_names[@]}"; do echo "port.$name ${port[$name]}"; done
+  } >"$dir/peer"
+  peer_prepare
+}
+
+# describe prints what is said of the configuration.
+describe() {
+  peer_configs | sed -n "s/^$config  *//p" | grep . ||
+    die "no configuration '$config': there are $(peer_configs | cut -d' ' -f1 | tr '\n' ' ')"
+}
+
+# encode TEXT prints it as part of a URL's query.
+encode() {
+  local LC_ALL=C text=$1 out='' i c
+  for ((i = 0; i < ${#text}; i++)); do
+    c=${text:i:1}
+    case $c in
+      [A-Za-z0-9._~/:,-]) out+=$c ;;
+      *) printf -v c '%%%02X' "'$c" && out+=$c ;;
+    esac
+  done
+  echo "$out"
+}
+
+# url PID prints the target URL.
+url() {
+  local words name=$peer versions described query word
+  read -r -a words < <(peer_url)
+  [ "$config" = default ] || name+=-$config
+  versions=$(peer_versions)
+  described=$(describe)
+  query="name=$name&pid=$1&version=$(encode "${versions%%$'\n'*}")&config=$(encode "$described")"
+  query+="&script=$(encode "$script")&dir=$(encode "$dir")&data=$(encode "$data")"
+  [ -z "$memory" ] || query+="&memory=$memory"
+  for word in "${words[@]:1}"; do query+="&$word"; done
+  echo "${words[0]}?$query"
+}
+
+# launch starts the broker on what is prepared, waits until it serves and prints its URL.
+launch() {
+  local pid i log_from
+  if pid=$(recorded "$dir/pid"); then die "runs already in $dir, process $pid"; fi
+  [ -z "$memory" ] || limit
+  touch "$dir/log"
+  log_from=$(stat -c %s "$dir/log")
+  trap 'halt KILL; exit 130' INT TERM HUP
+  peer_before
+  setsid "$script" run "$dir" >>"$dir/log" 2>&1 </dev/null &
+  pid=$!
+  disown "$pid"
+  record "$dir/pid" "$pid"
+  for ((i = 0; i < start_limit * 20; i++)); do
+    recorded "$dir/pid" >/dev/null || break
+    if peer_ready "$pid"; then
+      url "$pid"
+      return
+    fi
+    sleep 0.05
+  done
+  tail -c "+$((log_from + 1))" "$dir/log" | tail -n 20 >&2
+  halt KILL
+  die "the broker ended, or did not serve within $start_limit s; its output is in $dir/log"
+}
+
+# halt SIGNAL stops everything that `launch` started.
+halt() {
+  case $1 in
+    TERM) stopped "$dir/pid" ;;
+    KILL) end "$dir/pid" KILL 10 || die "process $(recorded "$dir/pid") does not end" ;;
+  esac
+  peer_after
+  unlimit
+}
+
+verb_start() {
+  locate "$1"
+  local pid
+  if pid=$(recorded "$dir/pid"); then die "runs already in $dir, process $pid"; fi
+  memory=${GODWIT_PEER_MEMORY:-}
+  case $memory in *[!0-9]* | 0*) die "GODWIT_PEER_MEMORY=$memory is not a number of bytes" ;; esac
+  prepare "${@:2}"
+  launch
+}
+
+verb_restart() {
+  locate "$1"
+  [ -n "$config" ] || die "nothing was started in $dir"
+  halt TERM
+  launch
+}
+
+verb_kill() {
+  locate "$1"
+  end "$dir/pid" KILL 10 || die "process $(recorded "$dir/pid") does not end"
+}
+
+verb_stop() {
+  [ -d "$1" ] || return 0
+  locate "$1"
+  halt TERM
+}
+
+verb_prepare() {
+  locate "$1"
+  prepare "${@:2}"
+}
+
+verb_run() {
+  local hard
+  locate "$1"
+  [ -n "$config" ] || die "nothing was prepared in $dir"
+  hard=$(ulimit -Hn)
+  [ "$hard" != unlimited ] && [ "$hard" -lt "$open_files" ] || hard=$open_files
+  ulimit -n "$hard"
+  [ -z "$memory" ] || echo $$ >"$(group)/cgroup.procs" || die "cannot enter $(group)"
+  cd "$dir"
+  peer_run
+}
+
+usage() {
+  sed -n '2,/^$/{/^#/!d; s/^# \{0,1\}//p}' "$0" >&2
+  sed -n '/^#   NAME.sh/{s/^#   //; s/NAME/'"$peer"'/p}' "$peers/peer.sh" >&2
+  exit 2
+}
+
+main() {
+  local verb=${1:-}
+  [ $# -eq 0 ] || shift
+  case $verb/$# in
+    install/0) peer_install ;;
+    versions/0) peer_versions ;;
+    configs/0) peer_configs ;;
+    start/[123] | prepare/[123] | run/1 | restart/1 | kill/1 | stop/1) "verb_$verb" "$@" ;;
+    *)
+      if declare -F "own_$verb" >/dev/null; then "own_$verb" "$@"; else usage; fi
+      ;;
+  esac
+}
