@@ -170,7 +170,9 @@ func (c *consumer) Close() error {
 		return nil
 	}
 	late := time.AfterFunc(closeTimeout, c.link.abandon)
-	_ = c.link.ch.Cancel(consumerTag, false) // fails with the connection, which ends the messages as well
+	if err := c.link.ch.Cancel(consumerTag, false); err != nil {
+		c.link.abandon() // which ends the messages as well
+	}
 	if !late.Stop() {
 		return fmt.Errorf("the target has not answered within %v to the end of a consumer", closeTimeout)
 	}
