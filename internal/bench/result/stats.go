@@ -149,6 +149,7 @@ func (c *Cell) Failures() map[int]string {
 type Outcome struct {
 	Score   string
 	Seconds Spread // of the rounds with that score
+	Timed   string // what Seconds is, in words
 	Said    string // of the first round with that score that has it
 	Detail  string // of the first round with that score
 	Rounds  int    // with that score
@@ -181,7 +182,7 @@ func (c *Cell) Outcome() *Outcome {
 			continue
 		}
 		if o.Rounds == 0 {
-			o.Detail = b.Detail
+			o.Detail, o.Timed = b.Detail, b.Timed
 		}
 		if o.Said == "" {
 			o.Said = b.Said
