@@ -14,8 +14,8 @@ import (
 	"godwit/internal/bench/driver/drivertest"
 )
 
-// peer is the URL of a RabbitMQ: that in GODWIT_PEER_AMQP or of one that is started for the test.
-func peer(t *testing.T) string {
+// rabbitmq is the URL of a RabbitMQ: that in GODWIT_PEER_AMQP or of one that is started for the test.
+func rabbitmq(t *testing.T) string {
 	t.Helper()
 	if target := os.Getenv("GODWIT_PEER_AMQP"); target != "" {
 		return target
@@ -62,7 +62,7 @@ func with(t *testing.T, target string, settings map[string]string) driver.Driver
 }
 
 func TestRabbitMQ(t *testing.T) {
-	target := peer(t)
+	target := rabbitmq(t)
 	for name, settings := range map[string]map[string]string{
 		"classic": {"queue": "classic"}, "quorum": {"queue": "quorum"}, "transient": {"queue": "classic", "persistent": "false"},
 	} {
