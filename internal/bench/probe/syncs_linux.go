@@ -113,7 +113,8 @@ func (t *tracer) run(ready chan<- error) {
 	})
 	ready <- nil
 	t.follow(nil, func() bool { return len(t.threads) == 0 })
-	if s, err := readStat(t.pid); err != nil || s.started != t.started {
+	// A thread is let go of before it has ended, so that a process without any may still be there.
+	if s, err := readStat(t.pid); err != nil || s.started != t.started || len(t.threads) == 0 {
 		t.blinded(blindEnded)
 	}
 	t.detachAll()

@@ -67,7 +67,7 @@ func TestTargetIsGradedByWhatItDoes(t *testing.T) {
 				step := c.steps[i%len(c.steps)]
 				acks = append(acks, target.send(step.before, step.after))
 			}
-			got := s.Grade(acks)
+			got := s.Grade(acks, Interval{})
 			want := result.Durability{Grade: c.grade, Acked: messages, Covered: c.covered, Syncs: c.syncs}
 			if c.file != "" {
 				want.Files = []string{target.path(c.file)}
@@ -192,7 +192,7 @@ func TestTargetEndsWhileTraced(t *testing.T) {
 			acks := []Interval{target.send([]string{"write"}, nil)}
 			c.end(target)
 			eventually(t, "the target has ended", func() bool { return stateOf(target.pid()) == 'Z' })
-			if d := s.Grade(acks); d.Grade != result.GradeUnknown || d.Why != blindEnded {
+			if d := s.Grade(acks, Interval{}); d.Grade != result.GradeUnknown || d.Why != blindEnded {
 				t.Errorf("graded %+v", d)
 			}
 			got := ""
