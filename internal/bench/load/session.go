@@ -146,11 +146,7 @@ func (s *Session) Wait(ctx context.Context, idle time.Duration) error {
 			select {
 			case <-arrived:
 			case <-t.C:
-				last := begin
-				for _, u := range s.all() {
-					last = max(last, u.last())
-				}
-				left := idle - time.Duration(s.Now()-last)
+				left := idle - min(s.SinceLast(), time.Duration(s.Now()-begin))
 				if left <= 0 {
 					forget()
 					return nil
@@ -164,6 +160,15 @@ func (s *Session) Wait(ctx context.Context, idle time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// SinceLast is how long ago the last message arrived at any subscription; if none has, how long the session exists.
+func (s *Session) SinceLast() time.Duration {
+	last := int64(0)
+	for _, u := range s.all() {
+		last = max(last, u.last())
+	}
+	return time.Duration(s.Now() - last)
 }
 
 // Audit counts over all phases and subscriptions; exact while nothing is being sent.

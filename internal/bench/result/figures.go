@@ -16,9 +16,8 @@ const (
 	WriteMiB            Figure = "backlog_write_mib_per_second"
 	ReadMiB             Figure = "backlog_read_mib_per_second"
 	BacklogMiB          Figure = "backlog_mib"
-	RestartSeconds      Figure = "restart_seconds" // stop asked for, to the first answer of the new process
-	StopSeconds         Figure = "stop_seconds"
-	FirstMessageSeconds Figure = "first_message_seconds" // restart began, to the first message of the backlog
+	RestartSeconds      Figure = "restart_seconds"       // stop asked for, to the first answer of the new process
+	FirstMessageSeconds Figure = "first_message_seconds" // to the first message of a backlog
 	CPUPerMillion       Figure = "cpu_seconds_per_million"
 	RSSMiB              Figure = "rss_mib"
 	DiskPerPayload      Figure = "disk_written_per_payload_byte"
@@ -50,7 +49,7 @@ type About struct {
 var Order = []Figure{
 	ThroughputPerSecond, ThroughputMiB, ProducedPerSecond, ConsumedPerSecond, IntendedPerSecond, BacklogAtEnd, DrainSeconds,
 	CatchUpMiB, CatchUpPerSecond, TailSlowdown, ReadMiB, WriteMiB, BacklogMiB,
-	FirstMessageSeconds, RestartSeconds, StopSeconds, CreateSeconds,
+	FirstMessageSeconds, RestartSeconds, CreateSeconds,
 	CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, FlushesPerMessage, ClientCPUPerMillion, OthersCores,
 }
 
@@ -86,11 +85,9 @@ var abouts = map[Figure]About{
 	BacklogMiB: {"backlog", "MiB", Neutral,
 		"The payload of the backlog; where it is larger than the machine's memory, reading it comes from the disk."},
 	FirstMessageSeconds: {"first message", "s", LessIsBetter,
-		"Time from the request to stop until a consumer had the first message of the backlog from the new process."},
+		"Time until a consumer had the first message of a backlog: from connecting, or from the request to stop where the target is restarted before."},
 	RestartSeconds: {"restart", "s", LessIsBetter,
 		"Time from the request to stop until the new process answered for the first time."},
-	StopSeconds: {"stop", "s", LessIsBetter,
-		"Time from the request to stop until the process was gone."},
 	CreateSeconds: {"create", "s", LessIsBetter,
 		"Time until all destinations of the scenario existed."},
 	CPUPerMillion: {"CPU", "s/million", LessIsBetter,

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"godwit/internal/bench/driver"
@@ -68,19 +69,43 @@ func measureBacklog(ctx context.Context, x *trial) error {
 	if err := x.pile(ctx, space); err != nil {
 		return err
 	}
-	begin := time.Now()
 	late := x.session.Subscription(sub.Name)
-	if err := x.consume(ctx, space, sub, p.Consumers, late.Handler); err != nil {
+	begin := time.Now()
+	first, err := x.first(ctx, space, sub, late)
+	if err != nil {
 		return err
 	}
+	x.out.Figures[result.FirstMessageSeconds] = first.Sub(begin).Seconds()
 	x.do("reading the backlog")
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
-	seconds := time.Since(begin).Seconds()
 	stop(load.Sent{AckedDuring: x.out.Audit.Acked})
-	x.out.Figures[result.ReadMiB] = float64(late.Received()) * float64(p.Size) / (1 << 20) / seconds
+	x.out.Figures[result.ReadMiB] = float64(late.Received()) * float64(p.Size) / (1 << 20) / x.lastArrival().Sub(first).Seconds()
 	return nil
+}
+
+// first connects the consumers of a subscription and says when they got their first message.
+func (x *trial) first(ctx context.Context, space driver.Space, sub driver.Subscription, audited *load.Subscription) (time.Time, error) {
+	arrived, once := make(chan time.Time, 1), sync.Once{}
+	handle := func() func(driver.Delivery) bool {
+		h := audited.Handler()
+		return func(d driver.Delivery) bool {
+			once.Do(func() { arrived <- time.Now() })
+			return h(d)
+		}
+	}
+	if err := x.consume(ctx, space, sub, x.step.point.Consumers, handle); err != nil {
+		return time.Time{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	select {
+	case at := <-arrived:
+		return at, nil
+	case <-ctx.Done():
+		return time.Time{}, orTimeout(ctx, ctx.Err(), "no message of the backlog arrived in %v", setupTimeout)
+	}
 }
 
 // measureRestart restarts the target while it holds a backlog.
@@ -105,14 +130,11 @@ func measureRestart(ctx context.Context, x *trial) error {
 		return err
 	}
 	x.out.Figures[result.RestartSeconds] = time.Since(begin).Seconds()
-	late := x.session.Subscription(sub.Name)
-	if err := x.consume(ctx, space, sub, p.Consumers, late.Handler); err != nil {
+	first, err := x.first(ctx, space, sub, x.session.Subscription(sub.Name))
+	if err != nil {
 		return err
 	}
-	if err := within(ctx, setupTimeout, func(ctx context.Context) error { return late.Wait(ctx, 1) }); err != nil {
-		return orTimeout(ctx, err, "no message arrived after the restart")
-	}
-	x.out.Figures[result.FirstMessageSeconds] = time.Since(begin).Seconds()
+	x.out.Figures[result.FirstMessageSeconds] = first.Sub(begin).Seconds()
 	return x.settle(ctx)
 }
 

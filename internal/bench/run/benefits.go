@@ -96,25 +96,12 @@ func receiverDown(ctx context.Context, x *trial) error {
 		return err
 	}
 	x.keep(c)
-	took, err := x.arrived(ctx, back)
-	if err != nil {
+	if err := x.settle(ctx); err != nil {
 		return err
 	}
-	x.score(complete(x.out.Audit.Lost), took, "from its return to having all that it missed",
+	x.score(complete(x.out.Audit.Lost), x.lastArrival().Sub(back), "from its return to having all that it missed",
 		"%d messages were sent while it was away; %d are lost", missed.Acked, x.out.Audit.Lost)
 	return nil
-}
-
-// arrived waits for the last message and says how long after begin it came.
-func (x *trial) arrived(ctx context.Context, begin time.Time) (time.Duration, error) {
-	if err := x.settle(ctx); err != nil {
-		return 0, err
-	}
-	took := time.Since(begin)
-	if x.out.Audit.Lost > 0 {
-		took -= x.r.Idle // that long nothing came any more
-	}
-	return took, nil
 }
 
 // receiverMoved has the receiver come back from another address.

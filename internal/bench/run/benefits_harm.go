@@ -26,7 +26,7 @@ func receiverKilled(ctx context.Context, x *trial) error {
 	y := x.r.trial(x.target, x.s, x.step)
 	err = y.kill(ctx, false, "acknowledges positions, not messages")
 	y.close()
-	y.derive()
+	y.conclude()
 	x.out = y.out
 	return err
 }
@@ -206,7 +206,7 @@ func (x *trial) returns(ctx context.Context, space driver.Space, sub driver.Subs
 		return err
 	}
 	x.out.Audit = nil // what is missing was removed on purpose
-	took := time.Since(back)
+	took := x.lastArrival().Sub(back)
 	select {
 	case said := <-told:
 		x.score(result.ScoreKept, took, "from its return until it had been told and had what is left", "%d messages were removed; it was told", removed)

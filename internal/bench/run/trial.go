@@ -191,11 +191,14 @@ func (x *trial) settle(ctx context.Context) error {
 	x.do("waiting for the last messages")
 	begin := time.Now()
 	err := x.session.Wait(ctx, x.r.Idle)
-	x.out.Figures[result.DrainSeconds] = time.Since(begin).Seconds()
+	x.out.Figures[result.DrainSeconds] = max(0, x.lastArrival().Sub(begin).Seconds())
 	a := x.session.Audit()
 	x.out.Audit = &a
 	return err
 }
+
+// lastArrival is when the last message came so far, at any subscription.
+func (x *trial) lastArrival() time.Time { return time.Now().Add(-x.session.SinceLast()) }
 
 // watch measures the target's process until the function it returns is called.
 func (x *trial) watch() (stop func(sent load.Sent)) {
@@ -211,21 +214,8 @@ func (x *trial) watch() (stop func(sent load.Sent)) {
 	}
 }
 
-// derive computes the figures that follow from others.
-func (x *trial) derive() {
-	f := x.out.Figures
-	if u := x.out.Usage; u != nil && u.Messages > 0 {
-		m, b := float64(u.Messages), float64(u.PayloadBytes)
-		f[result.NetPerPayload] = float64(u.NetReceived+u.NetSent) / b
-		if u.DeviceFlushes >= 0 {
-			f[result.FlushesPerMessage] = float64(u.DeviceFlushes) / m
-		}
-		if x.target.PID > 0 {
-			f[result.CPUPerMillion] = u.CPUSeconds / m * 1e6
-			f[result.RSSMiB] = float64(u.RSSBytes) / (1 << 20)
-			f[result.DiskPerPayload] = float64(u.DiskWritten) / b
-		}
-	}
+// conclude adds to the round what clients said.
+func (x *trial) conclude() {
 	for text, n := range x.said {
 		if n > 1 {
 			text += fmt.Sprintf(" (%d times)", n)
