@@ -40,6 +40,9 @@ type consumer struct {
 
 // Consumer connects to the subscription's queue.
 func (s *space) Consumer(ctx context.Context, sub driver.Subscription, o driver.ConsumerOptions) (driver.Consumer, error) {
+	if sub.FromStart && !s.waits(sub) {
+		return nil, driver.Unsupported("a queue has what was sent since it was bound: in AMQP 0-9-1 nobody reads what was sent before")
+	}
 	l, err := connect(ctx, s.b.o, o.Net)
 	if err != nil {
 		return nil, err

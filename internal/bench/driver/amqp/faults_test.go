@@ -315,3 +315,21 @@ func TestLostConnection(t *testing.T) {
 		t.Error("after closing it says nothing")
 	}
 }
+
+// TestFromStart has a subscription ask for what no queue has kept.
+func TestFromStart(t *testing.T) {
+	ctx, s := opened(t, &broken{})
+	late := driver.Subscription{Name: "late", Durable: true, FromStart: true}
+	if _, err := s.Consumer(ctx, late, driver.ConsumerOptions{}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("reading from the start ends with %v", err)
+	}
+	known := work
+	known.FromStart = true
+	c, err := s.Consumer(ctx, known, driver.ConsumerOptions{})
+	if err != nil {
+		t.Fatalf("reading all that is in a queue: %v", err)
+	}
+	if err := errors.Join(c.Close(), s.Remove(ctx)); err != nil {
+		t.Error(err)
+	}
+}

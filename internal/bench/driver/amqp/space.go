@@ -52,11 +52,21 @@ func (b *broker) Open(ctx context.Context, l driver.Layout) (driver.Space, error
 	return s, nil
 }
 
+// queue is the name of a subscription's queue, unless it is exclusive.
+func (s *space) queue(sub driver.Subscription) string { return s.exchange + "." + sub.Name }
+
+// waits says whether a subscription has a durable queue.
+func (s *space) waits(sub driver.Subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queues[s.queue(sub)]
+}
+
 // declare makes a subscription's queue, if it does not exist, and binds it.
 func (s *space) declare(ch *amqp.Channel, sub driver.Subscription) (queue string, err error) {
 	exclusive := !sub.Durable && !sub.Shared
 	if !exclusive {
-		queue = s.exchange + "." + sub.Name
+		queue = s.queue(sub)
 		s.mu.Lock()
 		s.queues[queue] = sub.Durable
 		s.mu.Unlock()
