@@ -7,16 +7,24 @@ import (
 
 	"godwit/internal/bench/driver"
 	"godwit/internal/bench/load"
-	"godwit/internal/bench/probe"
 	"godwit/internal/bench/result"
 	"godwit/internal/bench/scenario"
 )
 
-// messages is how many messages make up the scenario's backlog.
+// messages is how many messages make up the scenario's backlog: the same for every target, so that the one with the most memory
+// cannot hold it either.
 func (x *trial) messages() int64 {
 	size := int64(x.s.Backlog.Size)
 	if f := x.s.Backlog.OfMemory; f > 0 {
-		size = int64(f * float64(probe.MachineInfo(x.target.Data).MemoryMB<<20))
+		most := int64(0)
+		for _, t := range x.r.Targets {
+			m := t.Memory
+			if m == 0 {
+				m = x.r.run.Machine.MemoryMB << 20
+			}
+			most = max(most, m)
+		}
+		size = int64(f * float64(most))
 	}
 	return max(size/int64(x.step.point.Size), 1)
 }

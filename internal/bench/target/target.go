@@ -26,13 +26,14 @@ type Target struct {
 	PID      int    // of the broker's process on this machine; 0 if unknown
 	Version  string // as its starter says; empty if unknown
 	Config   string // what is special about its configuration, in words
+	Memory   int64  // that its process may have, page cache included, in bytes; 0 is all of the machine's
 	Data     string // directory of its data on this machine; empty if unknown
 	Script   string // controls it, see Restart; empty if nothing does
 	Dir      string // the script's argument
 }
 
 // Parse reads a target URL: PROTOCOL://[USER:PASSWORD@]HOST:PORT[/PATH][?SETTINGS]. The settings name, pid,
-// version, config, data, script and dir are about the process; all others belong to the protocol's driver.
+// version, config, memory, data, script and dir are about the process; all others belong to the protocol's driver.
 func Parse(s string) (*Target, error) {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -64,6 +65,11 @@ func Parse(s string) (*Target, error) {
 			return nil, fmt.Errorf("target %q: pid=%s is not a process ID", u.Redacted(), p)
 		}
 	}
+	if m := q.Get("memory"); m != "" {
+		if t.Memory, err = strconv.ParseInt(m, 10, 64); err != nil || t.Memory <= 0 {
+			return nil, fmt.Errorf("target %q: memory=%s is not a number of bytes", u.Redacted(), m)
+		}
+	}
 	return t, nil
 }
 
@@ -91,7 +97,7 @@ func ParseAll(urls []string) ([]*Target, error) {
 func (t *Target) Shown() string {
 	u := *t.URL
 	q := u.Query()
-	for _, k := range []string{"name", "pid", "version", "config", "data", "script", "dir"} {
+	for _, k := range []string{"name", "pid", "version", "config", "memory", "data", "script", "dir"} {
 		q.Del(k)
 	}
 	u.RawQuery = q.Encode()

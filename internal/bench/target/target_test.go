@@ -11,11 +11,11 @@ import (
 
 // TestParse reads what a peer's script prints.
 func TestParse(t *testing.T) {
-	x, err := Parse("amqp://guest:secret@127.0.0.1:5672/v?name=rabbit&pid=17&version=RabbitMQ+3.10.8&config=quorum+queues&queue=quorum&data=%2Fd&script=%2Fs&dir=%2Fx")
+	x, err := Parse("amqp://guest:secret@127.0.0.1:5672/v?name=rabbit&pid=17&version=RabbitMQ+3.10.8&config=quorum+queues&queue=quorum&memory=4096&data=%2Fd&script=%2Fs&dir=%2Fx")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Name != "rabbit" || x.PID != 17 || x.Version != "RabbitMQ 3.10.8" || x.Config != "quorum queues" || x.Data != "/d" || x.Script != "/s" || x.Dir != "/x" || !x.Local() {
+	if x.Name != "rabbit" || x.PID != 17 || x.Version != "RabbitMQ 3.10.8" || x.Config != "quorum queues" || x.Memory != 4096 || x.Data != "/d" || x.Script != "/s" || x.Dir != "/x" || !x.Local() {
 		t.Fatalf("%+v", x)
 	}
 	if shown := x.Shown(); shown != "amqp://guest:xxxxx@127.0.0.1:5672/v?queue=quorum" {
@@ -34,6 +34,7 @@ func TestRefused(t *testing.T) {
 		"kafka://a":              "needs HOST:PORT",
 		"kafka://a:1?pid=x":      "not a process ID",
 		"kafka://a:1?pid=-4":     "not a process ID",
+		"kafka://a:1?memory=1G":  "not a number of bytes",
 		"ftp://u:secret@a:1":     "the protocol is one of",
 		"amqp://u:secret@a":      "needs HOST:PORT",
 		"amqp://u:secret@a:1?%x": "cannot be read",
