@@ -162,8 +162,9 @@ free_port() {
 
 # --- memory ---
 
-# group is the broker's memory cgroup, below this process's own in version 1, below the root in version 2.
-group() {
+# own_group prints where the broker's memory cgroup is to be: below this process's own in version 1, below the root in
+# version 2, where a group with processes cannot have others below it.
+own_group() {
   local base=/sys/fs/cgroup name own
   name=godwit-$peer-$(echo "$dir" | cksum | cut -d' ' -f1)
   if [ -e "$base/cgroup.controllers" ]; then
@@ -175,37 +176,35 @@ group() {
   echo "$base/memory${own%/}/$name"
 }
 
-# limit makes the cgroup with its limit.
+# limit makes the cgroup, with its limit, if there is to be one.
 limit() {
-  local path why="GODWIT_PEER_MEMORY needs a memory cgroup (root, and cgroups mounted at /sys/fs/cgroup)"
-  path=$(group)
-  if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-    grep -qw memory /sys/fs/cgroup/cgroup.controllers || die "$why: the kernel has no memory controller there"
-    echo +memory >/sys/fs/cgroup/cgroup.subtree_control || die "$why: it cannot be turned on"
-  fi 2>/dev/null
-  mkdir -p "$path" 2>/dev/null || die "$why: cannot make $path"
-  if [ -e "$path/memory.max" ]; then
-    echo "$memory" >"$path/memory.max" || die "cannot set $path/memory.max to $memory"
-    [ ! -e "$path/memory.swap.max" ] || echo 0 >"$path/memory.swap.max"
-  elif [ -e "$path/memory.limit_in_bytes" ]; then
-    # Of what earlier processes left in the page cache, nothing may count against the limit.
-    echo 0 >"$path/memory.force_empty" 2>/dev/null || true
-    echo "$memory" >"$path/memory.limit_in_bytes" || die "cannot set $path/memory.limit_in_bytes to $memory"
+  [ -n "$group" ] || return 0
+  local why="GODWIT_PEER_MEMORY needs a memory cgroup: root, and cgroups mounted at /sys/fs/cgroup"
+  local controllers=/sys/fs/cgroup/cgroup.controllers
+  if [ -e "$controllers" ]; then
+    grep -qw memory "$controllers" || die "$why; there is no memory controller"
+    { echo +memory >/sys/fs/cgroup/cgroup.subtree_control; } 2>/dev/null || die "$why; the memory controller cannot be turned on"
+  fi
+  mkdir -p "$group" 2>/dev/null || die "$why; cannot make $group"
+  if [ -e "$group/memory.max" ]; then
+    echo "$memory" >"$group/memory.max" || die "cannot set $group/memory.max to $memory"
+    [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
+  elif [ -e "$group/memory.limit_in_bytes" ]; then
+    echo "$memory" >"$group/memory.limit_in_bytes" || die "cannot set $group/memory.limit_in_bytes to $memory"
   else
-    rmdir "$path"
-    die "$why: $path has no memory limit"
+    rmdir "$group"
+    die "$why; $group has no memory limit"
   fi
 }
 
 # unlimit removes the cgroup. A child of the broker may take a moment to end after it.
 unlimit() {
-  local path i
-  path=$(group)
+  local i
   for ((i = 0; i < 100; i++)); do
-    [ -d "$path" ] && ! rmdir "$path" 2>/dev/null || return 0
+    [ -d "$group" ] && ! rmdir "$group" 2>/dev/null || return 0
     sleep 0.05
   done
-  die "cannot remove $path: processes $(tr '\n' ' ' <"$path/cgroup.procs")are in it"
+  die "cannot remove $group: processes $(tr '\n' ' ' <"$group/cgroup.procs")are in it"
 }
 
 # --- what a script may define again ---
@@ -227,10 +226,12 @@ locate() {
   data=$dir/data
   config=
   memory=
+  group=
   while read -r key value; do
     case $key in
       config) config=$value ;;
       memory) memory=$value ;;
+      group) group=$value ;;
       port.*) port[${key#port.}]=$value ;;
     esac
   done < <(cat "$dir/peer" 2>/dev/null)
@@ -249,6 +250,7 @@ prepare() {
   {
     echo "config $config"
     echo "memory $memory"
+    echo "group $group"
     for name in "${port_names[@]}"; do echo "port.$name ${port[$name]}"; done
   } >"$dir/peer"
   peer_prepare
@@ -291,7 +293,7 @@ url() {
 launch() {
   local pid i log_from
   if pid=$(recorded "$dir/pid"); then die "runs already in $dir, process $pid"; fi
-  [ -z "$memory" ] || limit
+  limit
   touch "$dir/log"
   log_from=$(stat -c %s "$dir/log")
   trap 'halt KILL; exit 130' INT TERM HUP
@@ -327,8 +329,10 @@ verb_start() {
   locate "$1"
   local pid
   if pid=$(recorded "$dir/pid"); then die "runs already in $dir, process $pid"; fi
+  unlimit # of an earlier start that ended in a crash
   memory=${GODWIT_PEER_MEMORY:-}
   case $memory in *[!0-9]* | 0*) die "GODWIT_PEER_MEMORY=$memory is not a number of bytes" ;; esac
+  group=${memory:+$(own_group)}
   prepare "${@:2}"
   launch
 }
@@ -363,7 +367,7 @@ verb_run() {
   hard=$(ulimit -Hn)
   [ "$hard" != unlimited ] && [ "$hard" -lt "$open_files" ] || hard=$open_files
   ulimit -n "$hard"
-  [ -z "$memory" ] || echo $$ >"$(group)/cgroup.procs" || die "cannot enter $(group)"
+  [ -z "$group" ] || echo $$ >"$group/cgroup.procs" || die "cannot enter $group"
   cd "$dir"
   peer_run
 }
