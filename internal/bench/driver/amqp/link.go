@@ -106,7 +106,7 @@ func (l *link) watch(closes <-chan *amqp.Error, blocks <-chan amqp.Blocking, log
 			case !ok:
 				blocks = nil
 			case b.Active:
-				logf("the target takes no messages for now (connection.blocked): %s", b.Reason)
+				logf("the target takes no messages (connection.blocked): %s", b.Reason)
 			default:
 				logf("the target takes messages again")
 			}
