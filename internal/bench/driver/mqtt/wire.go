@@ -12,7 +12,7 @@ import (
 const (
 	readBuffer = 64 << 10        // bytes; paho reads headers byte by byte
 	keepBuffer = 1 << 20         // bytes of a write buffer that is kept for the next use
-	endTimeout = 2 * time.Second // for the last bytes of both directions
+	endTimeout = 2 * time.Second // for the last bytes of both directions together
 )
 
 // wire is the connection that paho gets. Paho writes each packet in four pieces; a wire collects them, and whatever
@@ -140,7 +140,8 @@ func (w *wire) leave() {
 func (w *wire) Close() error { return w.close() }
 
 func (w *wire) end() error {
-	_ = w.Conn.SetWriteDeadline(time.Now().Add(endTimeout))
+	late := time.AfterFunc(endTimeout, func() { _ = w.Conn.Close() })
+	defer late.Stop()
 	close(w.closing)
 	<-w.flushed
 	w.mu.Lock()
@@ -150,7 +151,6 @@ func (w *wire) end() error {
 	}
 	w.mu.Unlock()
 	if orderly {
-		_ = w.Conn.SetReadDeadline(time.Now().Add(endTimeout))
 		_, _ = io.Copy(io.Discard, w.Conn)
 	}
 	return w.Conn.Close()
