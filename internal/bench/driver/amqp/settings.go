@@ -25,6 +25,7 @@ func readSettings(q url.Values) (s settings, err error) {
 	for name, values := range q {
 		v := values[0]
 		switch {
+		case slices.Contains(ofProcess, name):
 		case len(values) > 1:
 			return s, fmt.Errorf("%s is set %d times in the target's URL", name, len(values))
 		case name == "queue":
@@ -44,7 +45,7 @@ func readSettings(q url.Values) (s settings, err error) {
 			if s.prefetch, err = strconv.Atoi(v); err != nil || s.prefetch < 1 || s.prefetch > maxPrefetch {
 				return s, fmt.Errorf("prefetch=%s is not a number of messages, 1 to %d", v, maxPrefetch)
 			}
-		case !slices.Contains(ofProcess, name):
+		default:
 			return s, fmt.Errorf("%s is no setting of an amqp target: there are queue=classic|quorum, persistent=true|false and prefetch=N", name)
 		}
 	}
