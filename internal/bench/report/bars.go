@@ -39,7 +39,7 @@ func (b *builder) bars(s *result.Scenario, name string, points []point) (all []b
 	about := f.About()
 	if f == "" {
 		about = result.About{Title: "end-to-end p99", Unit: "ms", Better: result.LessIsBetter}
-		of = func(c *result.Cell) result.Spread { return c.LatencyAt(result.EndToEnd, 99).Scale(1e-3) }
+		of = func(c *result.Cell) result.Spread { return latencyAt(c, result.EndToEnd, 99).Scale(1e-3) }
 	}
 	for i := range points {
 		p := &points[i]

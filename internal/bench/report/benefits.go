@@ -82,15 +82,15 @@ func (b *builder) benefits(s *result.Scenario) table {
 
 // scored are the cells of an outcome: score, time, what happened.
 func (b *builder) scored(o *result.Outcome, failed string) []cell {
-	said := line(o.Detail)
-	if o.Said != "" {
-		said += fmt.Sprintf(" It said: “%s”", line(o.Said))
-	}
+	said := []string{line(o.Detail)}
 	if o.Rounds < o.Of {
-		said += fmt.Sprintf(" (%s of %d; others were better)", plural(o.Rounds, "round"), o.Of)
+		said[0] += fmt.Sprintf(" (%s of %d; others were better)", plural(o.Rounds, "round"), o.Of)
+	}
+	if o.Said != "" {
+		said = append(said, fmt.Sprintf("It said: “%s”", line(o.Said)))
 	}
 	if failed != "" {
-		said += " A round failed: " + failed
+		said = append(said, "A round failed: "+failed)
 	}
 	score := cell{Text: o.Score}
 	switch o.Score {
@@ -107,7 +107,7 @@ func (b *builder) scored(o *result.Outcome, failed string) []cell {
 	if o.Score == result.ScoreUnsupported {
 		took = cell{Text: "-", Mark: dim}
 	}
-	return []cell{score, took, {Text: strings.TrimSpace(said)}}
+	return []cell{score, took, {Text: strings.TrimSpace(strings.Join(said, ". "))}}
 }
 
 // matrix has a row per benefit and a column per target; nil without benefits.

@@ -55,7 +55,7 @@ func (b *builder) overview() overview {
 			if !open(c) {
 				return []result.Spread{{}}
 			}
-			return []result.Spread{c.LatencyAt(result.EndToEnd, 99)}
+			return []result.Spread{latencyAt(c, result.EndToEnd, 99)}
 		}, -1)
 		if s.Throughput.Mean > 0 && s.Latency.Mean > 0 {
 			s.Both = math.Sqrt(s.Throughput.Mean * s.Latency.Mean)

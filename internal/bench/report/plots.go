@@ -119,6 +119,14 @@ func (p *plot) bounds() {
 // leastMillis keeps zero off logarithmic axes: what the histogram cannot tell from nothing.
 const leastMillis = 0.001
 
+// drawable has a latency in milliseconds stand on a logarithmic axis.
+func drawable(v result.Spread) result.Spread {
+	if v.N == 0 {
+		return v
+	}
+	return result.Of(max(v.Median, leastMillis), max(v.Min, leastMillis), max(v.Max, leastMillis))
+}
+
 // curve is the latency of all targets at a point; nil if there is none.
 func (b *builder) curve(stage result.Stage, at *point) *plot {
 	p := &plot{Kind: "curve", XLabel: "percentile", YLabel: "ms", XLog: true, YLog: true, Ticks: curveTicks}
@@ -133,18 +141,12 @@ func (b *builder) curve(stage result.Stage, at *point) *plot {
 		if c == nil {
 			continue
 		}
-		curve, n := c.Curve(stage), float64(fewest(c, stage))
-		if curve == nil {
+		if c.Curve(stage) == nil {
 			continue
 		}
 		s := series{Target: t}
-		for i, v := range curve {
-			q := result.Percentiles[i]
-			if q < 100 && n*(100-q) < 100 {
-				s.add(result.Spread{})
-				continue
-			}
-			s.add(result.Of(max(v.Median*1e-3, leastMillis), max(v.Min*1e-3, leastMillis), max(v.Max*1e-3, leastMillis)))
+		for _, q := range result.Percentiles {
+			s.add(drawable(latencyAt(c, stage, q).Scale(1e-3)))
 		}
 		p.Series = append(p.Series, s)
 	}
@@ -191,8 +193,8 @@ func (b *builder) scaling(s *result.Scenario, id, name string, points []point) (
 				if c := points[i].Cells[t]; c != nil {
 					v = of(c)
 				}
-				if yLog && v.N > 0 {
-					v = result.Of(max(v.Median, leastMillis), max(v.Min, leastMillis), max(v.Max, leastMillis))
+				if yLog {
+					v = drawable(v)
 				}
 				some = some || v.N > 0
 				one.add(v)
@@ -210,7 +212,7 @@ func (b *builder) scaling(s *result.Scenario, id, name string, points []point) (
 		draw(a.Title, a.Unit, false, func(c *result.Cell) result.Spread { return c.Spread(f) })
 	}
 	for _, q := range []float64{50, 99} {
-		draw("end-to-end "+percentile(q), "ms", true, func(c *result.Cell) result.Spread { return c.LatencyAt(result.EndToEnd, q).Scale(1e-3) })
+		draw("end-to-end "+percentile(q), "ms", true, func(c *result.Cell) result.Spread { return latencyAt(c, result.EndToEnd, q).Scale(1e-3) })
 	}
 	if s.Axis == "destinations" {
 		draw("create", "s", true, func(c *result.Cell) result.Spread { return c.Spread(result.CreateSeconds) })

@@ -279,10 +279,13 @@ func (b *builder) rows(t *table, points []point, f func(p *point, target int) []
 				r.Span = "unsupported: " + line(c.Unsupported)
 			case len(c.Rounds) == 0:
 				r.Span = "not measured"
-			case len(c.Failures()) == len(c.Rounds) && len(c.Rounds[0].Figures) == 0:
-				r.Span, r.Failed = "failed, see above", true
 			default:
-				r.Cells = append(r.Cells, f(p, target)...)
+				cells := f(p, target)
+				if len(c.Failures()) > 0 && !slices.ContainsFunc(cells, func(c cell) bool { return c.Text != "-" }) {
+					r.Span, r.Failed = "failed, see above", true
+					break
+				}
+				r.Cells = append(r.Cells, cells...)
 			}
 			t.Rows = append(t.Rows, r)
 			first = false
@@ -344,7 +347,7 @@ func (b *builder) latencyTable(stage result.Stage, name string, points []point) 
 	}
 	compare := len(b.targets) > 1 && openLoop
 	for _, q := range shownPercentiles {
-		t.Head = append(t.Head, column{Title: percentile(q), Unit: "ms"})
+		t.Head = append(t.Head, column{Title: percentile(q), Unit: "ms", Bare: q > 99})
 		if q == 99 && compare {
 			t.Head = append(t.Head, column{Title: "ratio", Says: "Of p99, to the first target's median."})
 		}
@@ -352,12 +355,10 @@ func (b *builder) latencyTable(stage result.Stage, name string, points []point) 
 	b.rows(t, points, func(p *point, target int) []cell {
 		var cells []cell
 		for _, q := range shownPercentiles {
-			at := func(c *result.Cell) result.Spread { return c.LatencyAt(stage, q) }
-			v := measured(at(p.Cells[target]).Scale(1e-3), false)
-			if q < 100 && float64(fewest(p.Cells[target], stage))*(100-q) < 100 {
-				v, thin = cell{Text: "-", Mark: dim}, true
-			}
-			cells = append(cells, v)
+			at := func(c *result.Cell) result.Spread { return latencyAt(c, stage, q) }
+			v := at(p.Cells[target])
+			thin = thin || v.N == 0 && p.Cells[target].LatencyAt(stage, q).N > 0
+			cells = append(cells, measured(v.Scale(1e-3), false))
 			if q == 99 && compare {
 				cells = append(cells, b.ratio(p, target, result.LessIsBetter, at))
 			}
@@ -372,6 +373,14 @@ func (b *builder) latencyTable(stage result.Stage, name string, points []point) 
 	}
 	b.foot(t)
 	return t
+}
+
+// latencyAt is a percentile in microseconds; none if it is rarer than one message of a round.
+func latencyAt(c *result.Cell, stage result.Stage, q float64) result.Spread {
+	if q < 100 && float64(fewest(c, stage))*(100-q) < 100 {
+		return result.Spread{}
+	}
+	return c.LatencyAt(stage, q)
 }
 
 // fewest is the number of messages of the round that has the fewest, of those that have any.

@@ -13,7 +13,7 @@ import (
 const width = 100
 
 // Terminal writes tables for a terminal of 100 columns. What needs more room than that (produced and consumed where they tell no more
-// than the throughput, ranges of resources, configurations, commands) is in the other forms.
+// than the throughput, ranges of resources and of rare percentiles, configurations, commands) is in the other forms.
 func Terminal(w io.Writer, r *result.Run, color bool) error {
 	d := newDocument(r)
 	t := &terminal{w: bufio.NewWriter(w), color: color}

@@ -160,19 +160,19 @@ func (b *builder) saysBest(group []int, who string) string {
 		if !open(c) {
 			return result.Spread{}
 		}
-		return c.LatencyAt(result.EndToEnd, 99)
+		return latencyAt(c, result.EndToEnd, 99)
 	})
 	var parts []string
 	if s := b.saysContest(&throughput); s != "" {
-		parts = append(parts, "the highest throughput had "+s)
+		parts = append(parts, "highest throughput "+s)
 	}
 	if s := b.saysContest(&latency); s != "" {
-		parts = append(parts, "the lowest end-to-end p99 had "+s)
+		parts = append(parts, "lowest end-to-end p99 "+s)
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return who + ", " + strings.Join(parts, "; ") + "."
+	return who + ": " + strings.Join(parts, "; ") + "."
 }
 
 func (b *builder) saysContest(c *contest) string {
@@ -187,7 +187,7 @@ func (b *builder) saysContest(c *contest) string {
 	})
 	var parts []string
 	for _, t := range order {
-		s := fmt.Sprintf("%s at %d", b.targets[t].Name, c.best[t])
+		s := fmt.Sprintf("%s at %d", &b.targets[t], c.best[t])
 		switch n := c.clear[t]; {
 		case n == c.best[t]:
 			s += " (beyond the spread of rounds)"
@@ -215,7 +215,7 @@ func (b *builder) saysBenefits(o *overview) string {
 	var parts []string
 	for _, i := range order {
 		s := &o.Standings[i]
-		p := fmt.Sprintf("%s %d", b.targets[i].Name, s.Kept)
+		p := fmt.Sprintf("%s %d", &b.targets[i], s.Kept)
 		if s.Partly > 0 {
 			p += fmt.Sprintf(" and %d partly", s.Partly)
 		}
@@ -271,7 +271,7 @@ func (b *builder) saysFailures() string {
 	var parts []string
 	for t, n := range counts {
 		if n > 0 {
-			parts = append(parts, plural(n, "round")+" of "+b.targets[t].Name)
+			parts = append(parts, plural(n, "round")+" of "+b.targets[t].String())
 		}
 	}
 	if len(parts) == 0 {
@@ -293,7 +293,7 @@ func (b *builder) saysLate() string {
 			}
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s at %s", b.targets[t].Name, plural(n, "point")))
+			parts = append(parts, fmt.Sprintf("%s at %s", &b.targets[t], plural(n, "point")))
 		}
 	}
 	if len(parts) == 0 {
@@ -315,7 +315,7 @@ func (b *builder) saysUnsupported() string {
 	var parts []string
 	for t, n := range counts {
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%d)", b.targets[t].Name, n))
+			parts = append(parts, fmt.Sprintf("%s (%d)", &b.targets[t], n))
 		}
 	}
 	if len(parts) == 0 {

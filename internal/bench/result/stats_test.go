@@ -134,3 +134,12 @@ func TestOutcomeIsTheWorstRound(t *testing.T) {
 		t.Error("a scenario scores benefits if any round has one")
 	}
 }
+
+func TestBenefits(t *testing.T) {
+	scored := Scenario{Cells: []Cell{{Rounds: []Round{{}, {Benefit: &Benefit{}}}}}}
+	failed := Scenario{Kind: "benefits", Cells: []Cell{{Rounds: []Round{{Error: "no"}}}}}
+	load := Scenario{Kind: "load", Cells: []Cell{{Rounds: []Round{{}}}}}
+	if !scored.Benefits() || !failed.Benefits() || load.Benefits() {
+		t.Error("scenarios of benefits are those of that kind, and those with a score")
+	}
+}
