@@ -19,6 +19,7 @@ RUNS     ?= 20000# random crash runs of `make soak`, in each package that has th
 KILLS    ?= 200# times that `make soak` kills the real binary
 SEED     ?=# of the crash runs; a new one is drawn and printed if empty
 FUZZTIME ?= 60s# for each fuzz target
+BENCHARGS ?=# of bench/bench.sh, for example: --peers kafka,godwit -- latency --rounds 1
 
 # The systems that every change must build for.
 SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
@@ -34,7 +35,7 @@ CRASH_PKGS = $(sort $(dir $(shell grep -rl --include='*_test.go' '"crash\.runs"'
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: DATA ARGS (run); TIMEOUT TESTARGS (test); RUNS KILLS SEED (soak); FUZZTIME (soak, fuzz)"
+	@echo "Variables: DATA ARGS (run); TIMEOUT TESTARGS (test); RUNS KILLS SEED (soak); FUZZTIME (soak, fuzz); BENCHARGS (bench)"
 
 .PHONY: run
 run: build ## build and start a broker on 127.0.0.1:9092 with its data in ./data
@@ -89,11 +90,16 @@ cross: ## build bin/godwit-SYSTEM-ARCHITECTURE for every system
 	done
 
 .PHONY: interop
-interop: build ## run the real clients in every language against bin/godwit
+interop: build ## run the real clients in every language against bin/godwit, and the benchmark against real brokers
 	interop/run.sh
+	interop/peers.sh
 
 .PHONY: bench
-bench: build ## measure throughput, latency, memory and start-up, beside Apache Kafka
+bench: build ## measure beside Kafka, RabbitMQ, NATS and Mosquitto; BENCHARGS go to bench/bench.sh
+	bench/bench.sh $(BENCHARGS)
+
+.PHONY: bench-table
+bench-table: build ## measure memory, start-up and many partitions as well, beside Apache Kafka alone
 	bench/run.sh
 
 # Fails at the first crash run that loses something; the output has the seed that replays it.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures Godwit beside Apache Kafka and writes the report. What `make bench` calls.
+# Measures Godwit beside Apache Kafka and writes the report. What `make bench-table` calls.
 #
 #   bench/run.sh                  everything, about half an hour; the report goes to docs/benchmarks
 #   bench/run.sh --quick          try everything, under three minutes on a quiet machine, no report

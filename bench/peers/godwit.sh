@@ -40,7 +40,7 @@ peer_run() {
     --kafka "127.0.0.1:${port[kafka]}" --http "127.0.0.1:${port[http]}"
 }
 
-peer_ready() { listens "$1" "${port[kafka]}" && said 'msg=ready'; }
+peer_ready() { said 'msg=ready' && listens "$1" "${port[kafka]}"; }
 
 peer_url() { echo "kafka://127.0.0.1:${port[kafka]}"; }
 

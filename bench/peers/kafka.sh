@@ -75,7 +75,7 @@ peer_run() {
     -cp "$(classpath)" kafka.Kafka "$dir/server.properties"
 }
 
-peer_ready() { listens "$1" "${port[kafka]}" && said 'Kafka Server started'; }
+peer_ready() { said 'Kafka Server started' && listens "$1" "${port[kafka]}"; }
 
 peer_url() { echo "kafka://127.0.0.1:${port[kafka]}"; }
 

@@ -20,6 +20,7 @@ peer_versions() {
 
 peer_configs() {
   echo "default nothing is on disk: a message is acknowledged from memory"
+  echo "unlimited as default, but nothing is dropped: max_queued_messages 0"
   echo "synced the whole state is saved and synced after every message, the most it offers, but after the acknowledgement"
 }
 
@@ -28,6 +29,7 @@ peer_prepare() {
     echo "listener ${port[mqtt]} 127.0.0.1"
     echo "allow_anonymous true"
     [ "$(id -u)" -ne 0 ] || echo "user root" # it would become one that may not enter this directory
+    [ "$config" != unlimited ] || echo "max_queued_messages 0"
     if [ "$config" = synced ]; then
       echo "persistence true"
       echo "persistence_location $data"
@@ -38,6 +40,8 @@ peer_prepare() {
 }
 
 peer_run() { exec mosquitto -c "$dir/mosquitto.conf"; }
+
+peer_ready() { said ' running$' && listens "$1" "${port[mqtt]}"; }
 
 peer_url() { echo "mqtt://127.0.0.1:${port[mqtt]}"; }
 

@@ -40,7 +40,7 @@ peer_prepare() {
 
 peer_run() { exec "$server" -c "$dir/nats.conf"; }
 
-peer_ready() { listens "$1" "${port[nats]}" && said 'Server is ready'; }
+peer_ready() { said 'Server is ready' && listens "$1" "${port[nats]}"; }
 
 peer_url() {
   local scheme=jetstream

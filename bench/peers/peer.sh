@@ -22,8 +22,9 @@
 #   peer_versions    the first line is what the URL tells
 #   peer_prepare     writes its configuration
 #   peer_run         becomes the broker
+#   peer_ready PID   is true once the broker serves
 #   peer_url         prints the URL without settings, and then the protocol's settings as words NAME=VALUE
-# and may define again peer_ready, peer_before and peer_after, below. They find $dir, $data, $config, $memory (bytes, or
+# and may define again peer_before and peer_after, below. They find $dir, $data, $config, $memory (bytes, or
 # empty) and the ports as ${port[NAME]}.
 
 set -euo pipefail
@@ -88,43 +89,49 @@ debian_version() {
 
 # --- processes ---
 
-# A process is known by its ID and the time it began, so that a reused ID is not taken for it.
+# birth PID sets born to when a process began, in ticks since the machine did; false if it has ended. One whose main thread
+# has ended goes on, and keeps its sockets, as long as another thread does.
 birth() {
   local stat
-  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-  stat=${stat##*) } # the name may have spaces
-  set -- $stat
-  [ "$1" != Z ] && [ "$1" != X ] && echo "${20}"
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+  set -- ${stat##*) } # the name before it may have spaces
+  born=${20}
+  [[ $1 != [ZX] || ${18} -gt 1 ]]
 }
 
-# record FILE PID remembers a process.
-record() { echo "$2 $(birth "$2")" >"$1"; }
+# record FILE PID remembers a process: by the time it began, too, so that a reused ID is not taken for it.
+record() {
+  local born=
+  birth "$2" || true
+  echo "$2 $born" >"$1"
+}
 
-# recorded FILE prints the ID of the process that the file remembers, if it is still alive.
-recorded() {
-  local pid began
-  [ -e "$1" ] && read -r pid began <"$1" && [ "$(birth "$pid")" = "$began" ] && echo "$pid"
+# alive FILE sets pid to the process that the file remembers; false if it has ended.
+alive() {
+  local began born
+  { read -r pid began <"$1"; } 2>/dev/null && birth "$pid" && [ "$born" = "$began" ]
 }
 
 # end FILE SIGNAL SECONDS signals the process that the file remembers, and waits until it is gone; false if it is not.
 end() {
   local pid i
-  pid=$(recorded "$1") || return 0
+  alive "$1" || return 0
   kill -s "$2" "$pid" 2>/dev/null || true
   for ((i = 0; i < $3 * 20; i++)); do
-    recorded "$1" >/dev/null || return 0
+    alive "$1" || return 0
     sleep 0.05
   done
   return 1
 }
 
-# stopped FILE ends a process, by force if need be, and forgets it.
+# stopped FILE [SIGNAL] ends a process, by force if need be.
 stopped() {
-  if ! end "$1" TERM "$stop_limit"; then
-    echo "$peer.sh: process $(recorded "$1") did not stop within $stop_limit s of SIGTERM and is killed" >&2
-    end "$1" KILL 10 || die "process $(recorded "$1") does not end"
+  local pid
+  if ! end "$1" "${2:-TERM}" "$stop_limit"; then
+    alive "$1" || return 0
+    echo "$peer.sh: process $pid did not end within $stop_limit s of SIG${2:-TERM} and is killed" >&2
+    end "$1" KILL "$stop_limit" || die "process $pid does not end"
   fi
-  rm -f "$1"
 }
 
 # --- ports ---
@@ -209,8 +216,7 @@ unlimit() {
 
 # --- what a script may define again ---
 
-# peer_ready PID is true once the broker serves. said TEXT is true if it wrote that since it was started.
-peer_ready() { listens "$1" "${port[${port_names[0]}]}"; }
+# said TEXT is true if the broker wrote that since it was started.
 said() { tail -c "+$((log_from + 1))" "$dir/log" | grep -q -- "$1"; }
 
 peer_before() { :; } # starts what the broker needs beside it
@@ -292,7 +298,6 @@ url() {
 # launch starts the broker on what is prepared, waits until it serves and prints its URL.
 launch() {
   local pid i log_from
-  if pid=$(recorded "$dir/pid"); then die "runs already in $dir, process $pid"; fi
   limit
   touch "$dir/log"
   log_from=$(stat -c %s "$dir/log")
@@ -303,7 +308,7 @@ launch() {
   disown "$pid"
   record "$dir/pid" "$pid"
   for ((i = 0; i < start_limit * 20; i++)); do
-    recorded "$dir/pid" >/dev/null || break
+    alive "$dir/pid" || break
     if peer_ready "$pid"; then
       url "$pid"
       return
@@ -317,10 +322,7 @@ launch() {
 
 # halt SIGNAL stops everything that `launch` started.
 halt() {
-  case $1 in
-    TERM) stopped "$dir/pid" ;;
-    KILL) end "$dir/pid" KILL 10 || die "process $(recorded "$dir/pid") does not end" ;;
-  esac
+  stopped "$dir/pid" "$1"
   peer_after
   unlimit
 }
@@ -328,7 +330,7 @@ halt() {
 verb_start() {
   locate "$1"
   local pid
-  if pid=$(recorded "$dir/pid"); then die "runs already in $dir, process $pid"; fi
+  ! alive "$dir/pid" || die "runs already in $dir, process $pid"
   unlimit # of an earlier start that ended in a crash
   memory=${GODWIT_PEER_MEMORY:-}
   case $memory in *[!0-9]* | 0*) die "GODWIT_PEER_MEMORY=$memory is not a number of bytes" ;; esac
@@ -346,7 +348,7 @@ verb_restart() {
 
 verb_kill() {
   locate "$1"
-  end "$dir/pid" KILL 10 || die "process $(recorded "$dir/pid") does not end"
+  stopped "$dir/pid" KILL
 }
 
 verb_stop() {

@@ -36,7 +36,8 @@ peer_prepare() {
 }
 
 peer_before() {
-  recorded "$dir/epmd.pid" >/dev/null && return
+  local pid
+  ! alive "$dir/epmd.pid" || return 0 # it survives a crash of the broker
   ERL_EPMD_ADDRESS=127.0.0.1 setsid epmd -port "${port[epmd]}" >>"$dir/log" 2>&1 </dev/null &
   disown $!
   record "$dir/epmd.pid" $!
@@ -55,7 +56,7 @@ peer_run() {
   exec "$server"
 }
 
-peer_ready() { listens "$1" "${port[amqp]}" && said 'Server startup complete'; }
+peer_ready() { said 'Server startup complete' && listens "$1" "${port[amqp]}"; }
 
 peer_url() {
   local queue=classic

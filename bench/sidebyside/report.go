@@ -252,7 +252,7 @@ func (r *report) writeMarkdown(w io.Writer) {
 	if r.Quick {
 		fmt.Fprint(w, "A quick run, to try the harness: its figures mean little.\n\n")
 	}
-	fmt.Fprintf(w, "Written by `make bench`. Figures are medians of %d rounds (starts: %d) with the smallest and the largest in "+
+	fmt.Fprintf(w, "Written by `make bench-table`. Figures are medians of %d rounds (starts: %d) with the smallest and the largest in "+
 		"parentheses; each round measures every broker in turn, and each begins with another. Brokers run through all rounds and were warmed up "+
 		"with %d records per batch size (a tenth of that where every message is flushed). Broker and load share the machine's cores. "+
 		"Memory and disk were primed by a large file, written and removed, as a virtual machine gets them from its host at first touch. "+
