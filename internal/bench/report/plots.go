@@ -79,6 +79,7 @@ func (b *builder) plots(s *result.Scenario, id, name string, points []point) (gr
 			}
 			g.Plots = append(g.Plots, *p)
 		}
+		g.Title += loop(s)
 		level(g.Plots)
 		if len(g.Plots) > 0 {
 			groups = append(groups, g)
@@ -118,6 +119,14 @@ func (p *plot) bounds() {
 
 // leastMillis keeps zero off logarithmic axes: what the histogram cannot tell from nothing.
 const leastMillis = 0.001
+
+// loop marks the latencies of a closed loop, which say how full the window was.
+func loop(s *result.Scenario) string {
+	if slices.ContainsFunc(s.Cells, func(c result.Cell) bool { return open(&c) }) {
+		return ""
+	}
+	return ", closed loop"
+}
 
 // drawable has a latency in milliseconds stand on a logarithmic axis.
 func drawable(v result.Spread) result.Spread {
@@ -212,7 +221,7 @@ func (b *builder) scaling(s *result.Scenario, id, name string, points []point) (
 		draw(a.Title, a.Unit, false, func(c *result.Cell) result.Spread { return c.Spread(f) })
 	}
 	for _, q := range []float64{50, 99} {
-		draw("end-to-end "+percentile(q), "ms", true, func(c *result.Cell) result.Spread { return latencyAt(c, result.EndToEnd, q).Scale(1e-3) })
+		draw("end-to-end "+percentile(q)+loop(s), "ms", true, func(c *result.Cell) result.Spread { return latencyAt(c, result.EndToEnd, q).Scale(1e-3) })
 	}
 	if s.Axis == "destinations" {
 		draw("create", "s", true, func(c *result.Cell) result.Spread { return c.Spread(result.CreateSeconds) })
@@ -250,6 +259,7 @@ func (b *builder) axes(all []standing) *plot {
 		label := b.targets[t].Name
 		if all[t].Both == 0 {
 			label += " *"
+			p.XLabel = "performance, times " + b.nameOfFirst() + "; *: throughput or latency alone"
 		}
 		p.Marks = append(p.Marks, axesMark{b.targets[t].Symbol, label})
 	}

@@ -156,6 +156,25 @@ func TestNothingIsClaimedWithoutSpread(t *testing.T) {
 	}
 }
 
+// TestLoops holds that latencies say whether they are of a closed loop.
+func TestLoops(t *testing.T) {
+	d := newDocument(sample())
+	for i := range d.Sections {
+		s := &d.Sections[i]
+		closed := s.Name == "throughput" || s.Name == "scaling"
+		for _, g := range s.Plots {
+			if strings.HasPrefix(g.Title, "Latency") && strings.HasSuffix(g.Title, "closed loop") != closed {
+				t.Errorf("%s: %s", s.Name, g.Title)
+			}
+		}
+		for _, b := range s.Tables {
+			if strings.HasPrefix(b.Caption, "Latency") && strings.Contains(fmt.Sprint(b.Foot), "closed loop") != closed {
+				t.Errorf("%s: %s: %v", s.Name, b.Caption, b.Foot)
+			}
+		}
+	}
+}
+
 // TestOddRuns holds that reports can be made of runs with next to nothing in them.
 func TestOddRuns(t *testing.T) {
 	one := []result.Target{{Name: "a"}}

@@ -55,8 +55,14 @@ func facts(s *result.Scenario, name string, points []point) string {
 	return strings.Join(parts, ", ")
 }
 
-// open says that the cell was measured with an open loop: its rate was asked for, not found.
-func open(c *result.Cell) bool { return c.Spread(result.IntendedPerSecond).N > 0 }
+// asked says that the cell's throughput was asked for, not found.
+func asked(c *result.Cell) bool { return c.Spread(result.IntendedPerSecond).N > 0 }
+
+// open says that the cell's latencies are those of an open loop: beside a catch-up read there is one as well, though it is
+// not about throughput.
+func open(c *result.Cell) bool {
+	return asked(c) || c.Spread(result.ThroughputPerSecond).N == 0 && (c.Curve(result.EndToEnd) != nil || c.Curve(result.Producer) != nil)
+}
 
 // at names a cell for a sentence.
 func (b *builder) at(t int, name string, p *point) string {
@@ -235,13 +241,13 @@ var headlines = []result.Figure{
 // the throughput that was asked for.
 func headline(s *result.Scenario) result.Figure {
 	for _, f := range headlines {
-		has, asked := false, false
+		has, found := false, true
 		for i := range s.Cells {
 			has = has || s.Cells[i].Spread(f).N > 0
-			asked = asked || open(&s.Cells[i])
+			found = found && !asked(&s.Cells[i])
 		}
 		rate := f == result.ThroughputPerSecond || f == result.ThroughputMiB || f == result.ConsumedPerSecond || f == result.ProducedPerSecond
-		if has && !(rate && asked) {
+		if has && (found || !rate) {
 			return f
 		}
 	}
@@ -368,11 +374,25 @@ func (b *builder) latencyTable(stage result.Stage, name string, points []point) 
 	if closed {
 		t.Foot = append(t.Foot, "In a closed loop a message waits its turn in the window of unacknowledged ones: the latency says how full that was, and is no latency of the target at a load that the world would give it.")
 	}
+	if slices.ContainsFunc(points, uneven) {
+		t.Foot = append(t.Foot, "Rates are parts of each target's own maximum, so targets were not sent the same: see intended.")
+	}
 	if thin {
 		t.Foot = append(t.Foot, "Percentiles that are rarer than one message of a round are left out.")
 	}
 	b.foot(t)
 	return t
+}
+
+// uneven says that the rates asked of targets at a point differ.
+func uneven(p point) bool {
+	var all []float64
+	for _, c := range p.Cells {
+		if c != nil && asked(c) {
+			all = append(all, c.Spread(result.IntendedPerSecond).Median)
+		}
+	}
+	return len(all) > 1 && slices.Max(all) > slices.Min(all)*1.01
 }
 
 // latencyAt is a percentile in microseconds; none if it is rarer than one message of a round.

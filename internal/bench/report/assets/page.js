@@ -31,6 +31,7 @@ function axis(more) {
     grid: { stroke: css("--line"), width: 1 },
     ticks: { stroke: css("--line"), width: 1, size: 4 },
     labelSize: 18,
+    labelGap: 0,
     gap: 4,
     ...more,
   };
@@ -129,7 +130,7 @@ function percentileAt(x) {
 function lines(p, width, height) {
   const options = {
     width, height,
-    padding: [8, 10, 0, 0],
+    padding: [8, p.kind === "scale" ? 24 : 12, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: {
@@ -139,6 +140,7 @@ function lines(p, width, height) {
     axes: [
       axis({
         label: p.xLabel,
+        size: 26,
         splits: (u) => spaced(u, p.ticks, p.kind === "curve" ? 30 : 26).map((t) => t.at),
         filter: (u, splits) => splits,
         values: (u, splits) => splits.map((v) => (p.ticks.find((t) => t.at === v) || { label: "" }).label),
@@ -168,7 +170,16 @@ function lines(p, width, height) {
 // overlap says whether two boxes [x, y, w, h] meet.
 const overlap = (a, b) => a[0] < b[0] + b[2] && b[0] < a[0] + a[2] && a[1] < b[1] + b[3] && b[1] < a[1] + a[3];
 
-// labelled draws the points of the two axes with their names where there is room.
+// within shortens a text to a width.
+function within(c, text, width) {
+  if (c.measureText(text).width <= width) return text;
+  let n = text.length;
+  while (n > 1 && c.measureText(text.slice(0, n) + "…").width > width) n--;
+  return text.slice(0, n) + "…";
+}
+
+// labelled draws the points of the two axes with their names, where there is room for these without hiding others; the colours
+// say the rest.
 function labelled(p) {
   return (u) => {
     const c = u.ctx, k = devicePixelRatio, taken = [], points = [];
@@ -194,10 +205,10 @@ function labelled(p) {
       c.textBaseline = "middle";
       grade(c, p.marks[n].symbol, x, y, 9 * k);
     }
-    c.font = 13 * k + "px " + css("--sans");
+    c.font = 600 + " " + 13 * k + "px " + css("--sans");
     c.textAlign = "left";
     for (const { x, y, n, s } of points) {
-      const text = p.marks[n].label, w = c.measureText(text).width, h = 16 * k, far = 14 * k;
+      const text = within(c, p.marks[n].label, u.bbox.width * 0.35), w = c.measureText(text).width, h = 16 * k, far = 14 * k;
       const places = [[x + far, y - h / 2], [x - far - w, y - h / 2]];
       for (let step = 1; step < 8; step++) {
         for (const way of [-1, 1]) {
@@ -206,10 +217,11 @@ function labelled(p) {
         }
       }
       const inside = ([lx, ly]) => lx >= u.bbox.left && lx + w <= u.bbox.left + u.bbox.width && ly >= u.bbox.top && ly + h <= u.bbox.top + u.bbox.height;
-      const [lx, ly] = places.find((q) => inside(q) && !taken.some((t) => overlap(t, [q[0], q[1], w, h]))) || places[0];
-      taken.push([lx, ly, w, h]);
-      c.fillStyle = css("--ink");
-      c.fillText(text, lx, ly + h / 2);
+      const place = places.find((q) => inside(q) && !taken.some((t) => overlap(t, [q[0], q[1], w, h])));
+      if (!place) continue;
+      taken.push([...place, w, h]);
+      c.fillStyle = hue(s.target);
+      c.fillText(text, place[0], place[1] + h / 2);
     }
     c.restore();
   };
@@ -248,6 +260,7 @@ function scatter(p, width, height) {
     axes: [
       axis({
         label: p.xLabel,
+        size: 26,
         splits: () => powers(low, high),
         filter: (u, splits) => splits,
         values: (u, splits) => splits.map((v) => short(v) + "×"),
