@@ -17,11 +17,13 @@ type syscallEntry struct {
 
 // Reasons why syncs may go unseen.
 const (
-	blindRing  = "it uses io_uring, whose syncs cannot be seen from outside"
-	blindAIO   = "it uses io_submit, whose syncs cannot be seen from outside"
-	blindArch  = "it makes system calls of another architecture than this program's"
-	blindEnded = "it ended while it was traced"
-	blindOld   = "the kernel does not tell about system calls: Linux 5.3 or newer is needed"
+	blindRing    = "it uses io_uring, whose syncs cannot be seen from outside"
+	blindAIO     = "it uses io_submit, whose syncs cannot be seen from outside"
+	blindArch    = "it makes system calls of another architecture than this program's"
+	blindEnded   = "it ended while it was traced"
+	blindLost    = "it, or others, made more system calls than could be recorded"
+	blindThrough = "it writes through to files (O_SYNC, O_DSYNC), which tracepoints do not tell from other writes"
+	blindOld     = "the kernel does not tell about system calls: Linux 5.3 or newer is needed"
 )
 
 // syncOf says whether the call, if it returns success, promises that data is on stable storage; the path may be "".
@@ -144,10 +146,13 @@ func mappedIn(maps string, address uint64) string {
 	return ""
 }
 
+// ringFile is what the descriptor of an io_uring leads to.
+const ringFile = "anon_inode:[io_uring]"
+
 // ringIn says that the process holds an io_uring.
 func ringIn(pid int) bool {
 	for _, fd := range numbered(procPath(pid, "fd")) {
-		if pathOf(pid, fd) == "anon_inode:[io_uring]" {
+		if pathOf(pid, fd) == ringFile {
 			return true
 		}
 	}

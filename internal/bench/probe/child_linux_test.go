@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 // actTracer traces the process named by its argument until it is killed.
 func actTracer() {
 	pid, _ := strconv.Atoi(os.Args[1])
-	_, err := TraceSyncs(pid)
+	_, err := TraceSyncsByPtrace(pid)
 	fmt.Println("tracing", err)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -44,7 +45,6 @@ func actTarget() {
 	t := &targetProcess{usr: make(chan os.Signal, 1)}
 	signal.Notify(t.usr, unix.SIGUSR1)
 	t.file = t.open("data", 0)
-	t.through = t.open("through", unix.O_DSYNC)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		answer := "ok"
@@ -85,8 +85,18 @@ func (t *targetProcess) obey(line string) error {
 	case "range":
 		return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
 	case "through":
+		if t.through == nil {
+			t.through = t.open("through", unix.O_DSYNC)
+		}
 		_, err := t.through.WriteString(line)
 		return err
+	case "elsewhere":
+		f, err := os.OpenFile("elsewhere", os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
 	case "pwritev2":
 		_, err := unix.Pwritev2(fd, [][]byte{[]byte(line)}, 0, unix.RWF_DSYNC)
 		return err
@@ -120,6 +130,12 @@ func (t *targetProcess) obey(line string) error {
 			t.hoard[i] = 1
 		}
 		return nil
+	case "fill":
+		n, _ := strconv.Atoi(arg)
+		if _, err := t.file.Write(make([]byte, n)); err != nil {
+			return err
+		}
+		return t.file.Sync()
 	case "release":
 		t.hoard = nil
 		runtime.GC()
@@ -210,6 +226,12 @@ type child struct {
 // start runs the test binary in a role. It ends with the test.
 func start(t testing.TB, as string, args ...string) *child {
 	t.Helper()
+	return startAs(t, as, os.Getuid(), args...)
+}
+
+// startAs does it as another user, if uid is not that of this process.
+func startAs(t testing.TB, as string, uid int, args ...string) *child {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +240,12 @@ func start(t testing.TB, as string, args ...string) *child {
 	c.cmd.Dir = c.dir
 	c.cmd.Env = append(os.Environ(), role+"="+as)
 	c.cmd.Stderr = os.Stderr
+	if uid != os.Getuid() {
+		// The binary may be where that user cannot get to by its path.
+		c.cmd.Path = "/proc/self/exe"
+		c.cmd.Dir = "/"
+		c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,13 @@ func machineBusy() time.Duration { return 0 }
 
 func selfCPU() time.Duration { return 0 }
 
+// counter does not exist on this system.
+type counter struct{}
+
+func countSyncs(int) *counter { return nil }
+
+func (*counter) end() int64 { return -1 }
+
 // MachineInfo tells what the Go runtime knows of the machine.
 func MachineInfo(string) result.Machine {
 	return result.Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), System: runtime.GOOS + " " + runtime.GOARCH}
@@ -39,6 +46,15 @@ type Syncs struct{}
 
 // TraceSyncs answers ErrUnsupported.
 func TraceSyncs(int) (*Syncs, error) { return nil, ErrUnsupported }
+
+// TraceSyncsByEvents answers ErrUnsupported.
+func TraceSyncsByEvents(int) (*Syncs, error) { return nil, ErrUnsupported }
+
+// TraceSyncsByPtrace answers ErrUnsupported.
+func TraceSyncsByPtrace(int) (*Syncs, error) { return nil, ErrUnsupported }
+
+// Method is nothing.
+func (*Syncs) Method() string { return "" }
 
 // Stop returns nothing.
 func (*Syncs) Stop() []Sync { return nil }

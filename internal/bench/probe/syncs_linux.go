@@ -4,67 +4,59 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"runtime"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// Syncs is a trace of the syncs of a process, its threads, its descendants, and those they start meanwhile.
+type Syncs struct {
+	method string
+	stop   sync.Once
+	end    func() ([]Sync, string)
+	syncs  []Sync
+	blind  string
+}
+
+// Methods of tracing.
 const (
-	// attachTimeout bounds the wait until all threads report system calls, detachTimeout that until all are let go; a thread deep
-	// in the kernel, in a long sync for example, does not stop before it comes back.
-	attachTimeout = 3 * time.Second
-	detachTimeout = 3 * time.Second
-	// burst is how many stops are handled before anything else is looked at: a busy target never runs out of them.
-	burst = 256
-	// lookInterval is how often the tracer looks for what it may not have been told: threads that were killed.
-	lookInterval = 100 * time.Millisecond
-	// spins is how often the tracer asks for the next stop before it goes to sleep: most calls are over at once, and
-	// to be woken takes longer than they do.
-	spins = 50
+	MethodEvents = "tracepoints"
+	MethodPtrace = "ptrace"
 )
 
-// Syncs is a trace of a process, its threads, its descendants, and those they start meanwhile.
-//
-// One thread of this process traces, by ptrace(2): every system call of the target stops twice and takes tens of
-// microseconds longer. When that thread ends, by Stop or because this process was killed, the kernel lets go of whatever
-// it still held; the target never stays stopped. Attaching interrupts blocking calls as a signal does, without one.
-type Syncs struct {
-	quit  chan struct{}
-	done  chan struct{}
-	stop  sync.Once
-	syncs []Sync // valid after done
-	blind string // valid after done
-}
-
-// TraceSyncs begins to trace and returns once all threads are seen. The errors say what to do about them.
-//
-// The process must not be a child of this process for which something waits meanwhile: Linux would tell that wait of
-// stops, as if they were ends.
+// TraceSyncs begins to trace and returns once nothing is missed. It uses the kernel's tracepoints, which take a microsecond for
+// each sync and stop nobody; where they cannot be used, or would not see enough, ptrace. The errors say what to do about them.
 func TraceSyncs(pid int) (*Syncs, error) {
-	s := &Syncs{quit: make(chan struct{}), done: make(chan struct{})}
-	ready := make(chan error, 1)
-	go func() {
-		// Never unlocked: the thread ends with this goroutine, and with it the trace of whatever could not be detached.
-		runtime.LockOSThread()
-		t := &tracer{pid: pid, arch: nativeArch(), threads: map[int]*thread{}, quit: s.quit, events: make(chan os.Signal, 1)}
-		t.run(ready)
-		s.syncs, s.blind = t.syncs, t.blind
-		close(s.done)
-	}()
-	if err := <-ready; err != nil {
-		<-s.done
+	s, err := TraceSyncsByEvents(pid)
+	if err == nil && s.blind != blindThrough { // ptrace is as blind for everything else
+		return s, nil
+	}
+	if errors.Is(err, ErrEnded) {
 		return nil, err
 	}
-	return s, nil
+	p, perr := TraceSyncsByPtrace(pid)
+	switch {
+	case perr == nil:
+		if err == nil {
+			s.Stop()
+		}
+		return p, nil
+	case err == nil: // it sees what calls of fsync and its like there are, and knows what it does not see
+		return s, nil
+	case errors.Is(perr, ErrEnded):
+		return nil, perr
+	}
+	return nil, fmt.Errorf("%w (and by tracepoints: %w)", perr, err)
 }
 
-// Stop lets go of the target and returns its syncs, in the order of their ends; again, when called again.
+// Method is how it traces: MethodEvents or MethodPtrace.
+func (s *Syncs) Method() string { return s.method }
+
+// Stop ends tracing and returns the target's syncs, in the order of their ends; again, when called again.
 func (s *Syncs) Stop() []Sync {
-	s.stop.Do(func() { close(s.quit) })
-	<-s.done
+	s.stop.Do(func() { s.syncs, s.blind = s.end() })
 	return s.syncs
 }
 
@@ -74,331 +66,208 @@ func (s *Syncs) Blind() string {
 	return s.blind
 }
 
-// tracer is the state of the thread that traces.
-type tracer struct {
-	pid       int
-	started   uint64
-	arch      uint32 // 0 = not checked
-	threads   map[int]*thread
-	quit      <-chan struct{}
-	events    chan os.Signal // a thread may have stopped
-	detaching bool
-	syncs     []Sync
-	blind     string // the first reason
-}
-
-// thread is a traced thread.
-type thread struct {
-	seen     bool  // it has stopped at least once since it was attached
-	call     *Sync // the sync that it is in
-	ownChild bool  // of this process, which wants to know how it ends
-}
-
-// run traces until Stop; what it sends on ready is the outcome of attaching.
-func (t *tracer) run(ready chan<- error) {
-	signal.Notify(t.events, unix.SIGCHLD)
-	defer signal.Stop(t.events)
-	if err := t.attach(); err != nil {
-		t.detachAll()
-		ready <- err
-		return
-	}
-	t.untilSettled(attachTimeout, func() bool {
-		for _, th := range t.threads {
-			if !th.seen {
-				return false
-			}
-		}
-		return true
-	})
-	ready <- nil
-	t.follow(nil, func() bool { return len(t.threads) == 0 })
-	// A thread is let go of before it has ended, so that a process without any may still be there.
-	if s, err := readStat(t.pid); err != nil || s.started != t.started || len(t.threads) == 0 {
-		t.blinded(blindEnded)
-	}
-	t.detachAll()
-}
-
-// attach seizes all threads of the process and its descendants. A thread that starts meanwhile is seized by the kernel if its
-// creator is already, and found here if not.
-func (t *tracer) attach() error {
-	if err := t.seizeProcess(t.pid); err != nil {
-		return explain(t.pid, err)
-	}
-	p, err := Open(t.pid)
+// TraceSyncsByEvents begins to trace by tracepoints: root is needed, as a rule, and a kernel with CONFIG_FTRACE_SYSCALLS.
+func TraceSyncsByEvents(pid int) (*Syncs, error) {
+	f, err := follow(pid, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.started = p.members[t.pid].started
-	for more := true; more; {
-		more = false
-		p.gather(readAllStats())
-		for pid := range p.members {
-			n := len(t.threads)
-			if err := t.seizeProcess(pid); err != nil {
-				return explain(pid, err)
-			}
-			more = more || len(t.threads) > n
-		}
+	return &Syncs{method: MethodEvents, blind: f.first, end: func() ([]Sync, string) {
+		f.end()
+		return f.syncs, f.blind
+	}}, nil
+}
+
+const (
+	// followInterval is how long records stay in the rings at most.
+	followInterval = 50 * time.Millisecond
+	// settling is how much older than a reading of the rings a record is that cannot be missing from it: the kernel takes
+	// its time before it is there to be read.
+	settling = 20 * time.Millisecond
+)
+
+// follower sorts out, of all calls in the system, those of a process and its descendants.
+type follower struct {
+	recorder *recorder
+	process  *Process
+	keep     bool // syncs, not only their number
+	members  map[int32]bool
+	calls    map[int32]*Sync // that have begun, by thread
+	quit     chan struct{}
+	done     chan struct{}
+	stop     sync.Once
+	first    string // why it is blind from the beginning
+
+	// Valid after end.
+	syncs []Sync
+	count int64
+	blind string // the first reason
+}
+
+// follow begins to record; paths and times are only there if syncs are kept.
+func follow(pid int, keep bool) (*follower, error) {
+	p, err := Open(pid)
+	if err != nil {
+		return nil, err
 	}
+	r, err := newRecorder(keep)
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{recorder: r, process: p, keep: keep, members: map[int32]bool{}, calls: map[int32]*Sync{}, quit: make(chan struct{}), done: make(chan struct{})}
+	// Who is born from here on is recorded, and who was born before is found.
+	p.gather(readAllStats())
 	for pid := range p.members {
-		if ringIn(pid) {
-			t.blinded(blindRing)
-		}
+		f.members[int32(pid)] = true
 	}
-	return nil
+	f.look()
+	f.first = f.blind
+	go f.run()
+	return f, nil
 }
 
-// seizeProcess attaches to the threads of a process that are not yet, until there is none.
-func (t *tracer) seizeProcess(pid int) error {
-	s, err := readStat(pid)
-	if err != nil {
-		if pid == t.pid {
-			return err
-		}
-		return nil // a descendant that has ended meanwhile
-	}
-	for more := true; more; {
-		more = false
-		for _, tid := range numbered(procPath(pid, "task")) {
-			if t.threads[tid] != nil {
-				continue
-			}
-			err := seize(tid)
-			switch {
-			case err == unix.ESRCH:
-				continue
-			case err == unix.EPERM && (tracerOf(tid) == unix.Gettid() || stateOf(tid) == 'Z'):
-				// The kernel was faster, or the thread has ended.
-				continue
-			case err != nil:
-				return err
-			}
-			more = true
-			t.threads[tid] = &thread{ownChild: tid == pid && s.parent == os.Getpid()}
-			if err := interrupt(tid); err != nil && err != unix.ESRCH {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func tracerOf(tid int) int {
-	b, err := os.ReadFile(procPath(tid, "status"))
-	if err != nil {
-		return 0
-	}
-	n, _ := valueOf(string(b), "TracerPid")
-	return int(n)
-}
-
-func stateOf(tid int) byte {
-	b, err := os.ReadFile(procPath(tid, "stat"))
-	if err != nil {
-		return 'Z'
-	}
-	s, err := statOf(string(b))
-	if err != nil {
-		return '?'
-	}
-	return s.state
-}
-
-// explain says what to do about a process that cannot be traced.
-func explain(pid int, err error) error {
-	switch {
-	case errors.Is(err, ErrEnded):
-		return err
-	case err == unix.EPERM && tracerOf(pid) != 0:
-		return fmt.Errorf("process %d is already traced, by %d: end that first", pid, tracerOf(pid))
-	case err == unix.EPERM:
-		advice := "run as its user, or as root"
-		if scope := firstLine("/proc/sys/kernel/yama/ptrace_scope"); scope != "" && scope != "0" {
-			advice = fmt.Sprintf("run as root, or allow it with `sysctl kernel.yama.ptrace_scope=0` (it is %s)", scope)
-		}
-		return fmt.Errorf("tracing process %d is not permitted: %s; a container needs the capability SYS_PTRACE", pid, advice)
-	case err == unix.EIO || err == unix.ENOSYS:
-		return fmt.Errorf("process %d cannot be traced on this kernel: %w", pid, err)
-	}
-	return fmt.Errorf("tracing process %d: %w", pid, err)
-}
-
-// untilSettled follows until the condition holds, for a limited time.
-func (t *tracer) untilSettled(limit time.Duration, settled func() bool) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	t.follow(timer.C, settled)
-}
-
-// follow handles stops until over holds, the deadline passes, or, unless it is already detaching, Stop is called.
-func (t *tracer) follow(deadline <-chan time.Time, over func() bool) {
-	look := time.NewTicker(lookInterval)
-	defer look.Stop()
-	quit := t.quit
-	if t.detaching {
-		quit = nil
-	}
+func (f *follower) run() {
 	for {
-		more := t.drain(quit)
-		if over() {
-			return
-		}
-		if more {
-			t.again()
-		}
+		f.recorder.wait(followInterval)
 		select {
-		case <-quit:
+		case <-f.quit:
+			f.recorder.disable()
+			f.read()
+			f.apply(1<<63 - 1)
+			f.look()
+			close(f.done)
+			f.recorder.close() // takes some tenths of a second, for which nobody has to wait
 			return
-		case <-deadline:
-			return
-		case <-t.events:
-		case <-look.C:
-			t.look()
-		}
-	}
-}
-
-// again makes follow look for stops without waiting to be told of one.
-func (t *tracer) again() {
-	select {
-	case t.events <- unix.SIGCHLD:
-	default:
-	}
-}
-
-// drain handles the stops that are there, and those that follow at once. It reports whether there may be more.
-func (t *tracer) drain(quit <-chan struct{}) (more bool) {
-	for idle, handled := 0, 0; idle < spins; {
-		s, ok := nextStop()
-		if !ok {
-			idle++
-			continue
-		}
-		idle, handled = 0, handled+1
-		t.handle(s)
-		select {
-		case <-quit:
-			return true
 		default:
 		}
-		if handled == burst {
-			return true
-		}
-	}
-	return false
-}
-
-// look forgets the threads that have ended without telling: killed ones.
-func (t *tracer) look() {
-	for tid, th := range t.threads {
-		if ended(tid, th.ownChild) {
-			delete(t.threads, tid)
-		}
+		now := kernelClock()
+		f.read()
+		f.apply(now - settling.Nanoseconds())
 	}
 }
 
-func (t *tracer) blinded(why string) {
-	if t.blind == "" {
-		t.blind = why
+// end stops recording.
+func (f *follower) end() {
+	f.stop.Do(func() {
+		close(f.quit)
+		f.recorder.wakeUp()
+	})
+	<-f.done
+}
+
+func (f *follower) blinded(why string) {
+	if f.blind == "" {
+		f.blind = why
 	}
 }
 
-// handle deals with one stop. Errors of the calls that let a thread go on mean that it was killed meanwhile, and
-// are left to look.
-func (t *tracer) handle(s stopped) {
-	th := t.threads[s.tid]
-	if th == nil { // a new one, seized by the kernel
-		th = &thread{}
-		t.threads[s.tid] = th
+// read takes the records, and looks at once which files are meant: their descriptors may soon be closed.
+func (f *follower) read() {
+	r := f.recorder
+	had := len(r.pending)
+	if err := r.read(); err != nil {
+		f.blinded(err.Error())
 	}
-	th.seen = true
-	switch {
-	case s.event == unix.PTRACE_EVENT_EXIT:
-		// Let go before it has ended: nobody needs to reap it for us.
-		t.release(s.tid, 0)
-	case s.event == unix.PTRACE_EVENT_STOP && s.sig != int(unix.SIGTRAP):
-		if t.detaching {
-			t.release(s.tid, 0)
-		} else {
-			_ = listen(s.tid)
-		}
-	case s.event == unix.PTRACE_EVENT_EXEC:
-		th.call = nil
-		t.forgetFormer(s.tid)
-		t.goOn(s.tid, 0)
-	case s.event != 0:
-		t.goOn(s.tid, 0)
-	case s.sig == syscallStop:
-		t.syscall(s.tid, th)
-		t.goOn(s.tid, 0)
-	default: // a signal is about to be delivered
-		t.goOn(s.tid, s.sig)
-	}
-}
-
-// goOn resumes a stopped thread, or lets go of it.
-func (t *tracer) goOn(tid, sig int) {
-	if t.detaching {
-		t.release(tid, sig)
+	if !f.keep {
 		return
 	}
-	_ = resume(tid, sig)
-}
-
-func (t *tracer) release(tid, sig int) {
-	if detach(tid, sig) == nil {
-		delete(t.threads, tid)
+	for i := had; i < len(r.pending); i++ {
+		switch c := &r.pending[i]; {
+		case c.kind != recordCall:
+		case r.points[c.point].name == "sys_enter_msync":
+			c.path = mappedAt(int(c.tid), uint64(c.value))
+		case strings.HasPrefix(r.points[c.point].name, "sys_enter_") && r.points[c.point].name != "sys_enter_sync":
+			c.path = pathOf(int(c.tid), int(int32(c.value)))
+		}
 	}
 }
 
-// forgetFormer drops the number that a thread had before it became, by exec, the only one of its process.
-func (t *tracer) forgetFormer(tid int) {
-	if former, err := unix.PtraceGetEventMsg(tid); err == nil && int(former) != tid {
-		delete(t.threads, int(former))
+// apply goes through the records up to a time.
+func (f *follower) apply(until int64) {
+	for _, c := range f.recorder.before(until) {
+		switch c.kind {
+		case recordLost:
+			f.blinded(blindLost)
+		case recordFork:
+			if f.members[c.parent] {
+				f.members[c.pid] = true
+			}
+		case recordCall:
+			if f.members[c.pid] {
+				f.call(&c)
+			}
+		}
 	}
 }
 
-// syscall notes the beginning or the end of a sync. Its time is taken while the thread is stopped: before the call begins
-// to act, or after it has acted and before its caller knows.
-func (t *tracer) syscall(tid int, th *thread) {
-	i, err := syscallAt(tid)
+// call notes the beginning or the end of a sync.
+func (f *follower) call(c *record) {
+	name := f.recorder.points[c.point].name
+	if name == opening {
+		f.blinded(blindThrough)
+		return
+	}
+	if begun, ok := strings.CutPrefix(name, "sys_enter_"); ok {
+		f.calls[c.tid] = &Sync{Begin: f.recorder.clock.time(c.at), Call: begun, Path: c.path}
+		return
+	}
+	s := f.calls[c.tid]
+	delete(f.calls, c.tid)
+	if s == nil || c.value < 0 {
+		return
+	}
+	if f.count++; f.keep {
+		s.End = f.recorder.clock.time(c.at)
+		f.syncs = append(f.syncs, *s)
+	}
+}
+
+// look finds, among what the members have open, reasons why syncs go unseen.
+func (f *follower) look() {
+	if s, err := readStat(f.process.pid); err != nil || s.started != f.process.members[f.process.pid].started {
+		f.blinded(blindEnded)
+		return
+	}
+	for member := range f.members {
+		pid := int(member)
+		for _, fd := range numbered(procPath(pid, "fd")) {
+			// Pipes, sockets and terminals may have the flag as well; it says nothing there.
+			switch path := pathOf(pid, fd); {
+			case path == ringFile:
+				f.blinded(blindRing)
+			case strings.HasPrefix(path, "/") && writesThrough(pid, fd) && isRegular(pid, fd):
+				f.blinded(blindThrough)
+			}
+		}
+		if b, err := os.ReadFile(procPath(pid, "maps")); err == nil && strings.Contains(string(b), "/[aio]") {
+			f.blinded(blindAIO)
+		}
+	}
+}
+
+func isRegular(pid, fd int) bool {
+	var st unix.Stat_t
+	err := unix.Stat(procPath(pid, fmt.Sprintf("fd/%d", fd)), &st)
+	return err == nil && (st.Mode&unix.S_IFMT == unix.S_IFREG || st.Mode&unix.S_IFMT == unix.S_IFBLK)
+}
+
+// counter counts a process's syncs by tracepoints; by ptrace would slow it down.
+type counter struct{ follower *follower }
+
+// countSyncs begins to count, nil if that cannot be done.
+func countSyncs(pid int) *counter {
+	f, err := follow(pid, false)
 	if err != nil {
-		if err != unix.ESRCH {
-			t.blinded(blindOld)
-		}
-		return
+		return nil
 	}
-	switch i.op {
-	case unix.PTRACE_SYSCALL_INFO_ENTRY:
-		th.call = nil
-		if t.arch != 0 && i.arch != t.arch {
-			t.blinded(blindArch)
-			return
-		}
-		e := i.entry()
-		if why := blindOf(e); why != "" {
-			t.blinded(why)
-		}
-		if c, ok := syncOf(tid, e); ok {
-			c.Begin = time.Now()
-			th.call = &c
-		}
-	case unix.PTRACE_SYSCALL_INFO_EXIT:
-		if c := th.call; c != nil && !i.failed() {
-			c.End = time.Now()
-			t.syncs = append(t.syncs, *c)
-		}
-		th.call = nil
-	}
+	return &counter{f}
 }
 
-// detachAll lets go of all threads: each has to be stopped for that.
-func (t *tracer) detachAll() {
-	t.detaching = true
-	for tid := range t.threads {
-		_ = interrupt(tid) // ESRCH: it has ended
+// end is the count, -1 if it may not be all. A process that ended was counted until then.
+func (c *counter) end() int64 {
+	c.follower.end()
+	if why := c.follower.blind; why != "" && why != blindEnded {
+		return -1
 	}
-	t.untilSettled(detachTimeout, func() bool { return len(t.threads) == 0 })
+	return c.follower.count
 }

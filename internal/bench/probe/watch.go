@@ -24,6 +24,7 @@ type Sample struct {
 type Watcher struct {
 	process *Process // nil: unknown, or not there
 	device  device
+	calls   *counter // nil: syncs cannot be counted
 	begin   reading
 	last    Sample // of the process, while it is there
 	rss     int64
@@ -31,6 +32,7 @@ type Watcher struct {
 	done    chan struct{}
 	stop    sync.Once
 	usage   result.Usage
+	syncs   int64
 }
 
 // reading is one look at all counters.
@@ -50,6 +52,9 @@ func Watch(pid int, dataDir string) *Watcher {
 		if p, err := Open(pid); err == nil {
 			w.process = p
 		}
+	}
+	if w.process != nil {
+		w.calls = countSyncs(pid)
 	}
 	w.begin = w.read()
 	go w.sample()
@@ -98,8 +103,18 @@ func (w *Watcher) Stop() result.Usage {
 		close(w.quit)
 		<-w.done
 		w.usage = w.use(w.read())
+		if w.syncs = -1; w.calls != nil {
+			w.syncs = w.calls.end()
+		}
 	})
 	return w.usage
+}
+
+// Syncs ends the measurement and returns how many calls of the target's processes synced something, from Watch to Stop: fsync,
+// fdatasync, syncfs, sync, msync and the writes that ask for it. -1 says that they could not be counted, or not all.
+func (w *Watcher) Syncs() int64 {
+	w.Stop()
+	return w.syncs
 }
 
 // use is the difference between the end and the beginning.

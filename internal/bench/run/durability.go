@@ -54,20 +54,32 @@ func (x *trial) durability(ctx context.Context) result.Durability {
 	if _, err := sendOne(ctx, p, done); err != nil {
 		return unknown("sending a first message, untraced", err)
 	}
-	traced, err := probe.TraceSyncs(x.target.PID)
+	d, method, err := x.grade(ctx, p, done, probe.TraceSyncs)
+	if err == nil && d.Grade == result.GradeUnknown && method == probe.MethodEvents {
+		d, _, err = x.grade(ctx, p, done, probe.TraceSyncsByPtrace) // slower, and sees more
+	}
 	if err != nil {
 		return unknown("looking for syncs", err)
+	}
+	return d
+}
+
+// grade sends the probe's messages while the target is traced, and tells by which method it was.
+func (x *trial) grade(ctx context.Context, p driver.Producer, done <-chan answer, trace func(int) (*probe.Syncs, error)) (d result.Durability, method string, err error) {
+	traced, err := trace(x.target.PID)
+	if err != nil {
+		return d, "", err
 	}
 	defer traced.Stop() // again, in vain, unless something failed
 	quiet, err := listen(ctx)
 	if err != nil {
-		return unknown("looking for syncs while nothing is sent", err)
+		return d, "", err
 	}
 	acks, err := sendAll(ctx, p, done)
 	if err != nil {
-		return unknown(fmt.Sprintf("after %d messages, traced", len(acks)), err)
+		return d, "", fmt.Errorf("after %d messages, by %s: %w", len(acks), traced.Method(), err)
 	}
-	return traced.Grade(acks, quiet)
+	return traced.Grade(acks, quiet), traced.Method(), nil
 }
 
 // answer is what became of a message.
