@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,42 +23,46 @@ const (
 	// less.
 	maxBatch     = 1048588
 	closeTimeout = 10 * time.Second
-	// learnAtOnce is how many topics a producer asks for at once at most.
-	learnAtOnce = 20_000
+	// topicsPerClient is how many topics one client of a producer sends to at most: to learn of a topic the client copies all
+	// that it knows, so that one client would take minutes for 100,000.
+	topicsPerClient = 2000
 )
 
 func (s *space) Producer(ctx context.Context, o driver.ProducerOptions) (driver.Producer, error) {
 	options := append(s.d.settings.producer(o.NoAck),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MaxBufferedRecords(max(o.InFlight+1, min(len(s.topics), learnAtOnce))),
+		kgo.MaxBufferedRecords(max(o.InFlight+1, topicsPerClient)),
 		kgo.RecordDeliveryTimeout(deliveryTimeout),
 		kgo.ProducerBatchMaxBytes(maxBatch),
 	)
-	c, err := s.d.connect(ctx, o.Net, options...)
-	if err != nil {
-		return nil, err
-	}
-	p := &producer{client: c, space: s, done: o.Done, window: newWindow(o.InFlight), ended: make(chan struct{})}
+	p := &producer{space: s, done: o.Done, window: newWindow(o.InFlight), ended: make(chan struct{})}
 	p.slots.New = func() any {
 		r := new(slot)
 		r.promise = func(_ *kgo.Record, err error) { p.finish(r, err) }
 		return r
 	}
-	if err := p.learn(ctx); err != nil {
-		c.abandon()
-		return nil, err
+	for topics := range slices.Chunk(s.topics, topicsPerClient) {
+		c, err := s.d.connect(ctx, o.Net, options...)
+		if err == nil {
+			p.clients = append(p.clients, c)
+			err = c.learn(ctx, topics)
+		}
+		if err != nil {
+			p.abandon()
+			return nil, err
+		}
 	}
 	return p, nil
 }
 
 type producer struct {
-	client *client
-	space  *space
-	done   func(tag uint64, err error)
-	window *window
-	slots  sync.Pool // of *slot
-	once   sync.Once
-	ended  chan struct{} // closed by Close
+	clients []*client // each for topicsPerClient topics
+	space   *space
+	done    func(tag uint64, err error)
+	window  *window
+	slots   sync.Pool // of *slot
+	once    sync.Once
+	ended   chan struct{} // closed by Close
 }
 
 // slot is a record with what belongs to it, used again and again.
@@ -69,26 +74,32 @@ type slot struct {
 }
 
 // learn has the client know all topics and have its connections, so that no message waits for that.
-func (p *producer) learn(ctx context.Context) error {
-	topics := p.space.topics
-	for len(topics) > 0 {
-		n := min(len(topics), learnAtOnce)
-		errs := make(chan error, n)
-		for _, topic := range topics[:n] {
-			// No topic has this partition: once the client knows the topic, it refuses the record.
-			r := &kgo.Record{Topic: topic, Partition: math.MaxInt32}
-			p.client.Produce(ctx, r, func(_ *kgo.Record, err error) { errs <- err })
-		}
-		for range n {
-			err := <-errs
-			var broker *kerr.Error
-			if errors.As(err, &broker) || ctx.Err() != nil || p.client.Err() != nil {
-				return fmt.Errorf("asking for topics: %w", err)
-			}
-		}
-		topics = topics[n:]
+func (c *client) learn(ctx context.Context, topics []string) error {
+	errs := make(chan error, len(topics))
+	for _, topic := range topics {
+		// No topic has this partition: once the client knows the topic, it refuses the record.
+		r := &kgo.Record{Topic: topic, Partition: math.MaxInt32}
+		c.Produce(ctx, r, func(_ *kgo.Record, err error) { errs <- err })
 	}
-	return p.client.EnsureProduceConnectionIsOpen(ctx)
+	for range topics {
+		err := <-errs
+		var broker *kerr.Error
+		switch {
+		case errors.As(err, &broker):
+			return fmt.Errorf("asking for topics: %w", err)
+		case ctx.Err() != nil:
+			return fmt.Errorf("asking for topics: %w", ctx.Err())
+		case c.Err() != nil:
+			return fmt.Errorf("asking for topics: %w", c.Err())
+		}
+	}
+	return c.EnsureProduceConnectionIsOpen(ctx)
+}
+
+func (p *producer) abandon() {
+	for _, c := range p.clients {
+		c.abandon()
+	}
 }
 
 func (p *producer) Send(ctx context.Context, m driver.Message) error {
@@ -108,7 +119,7 @@ func (p *producer) Send(ctx context.Context, m driver.Message) error {
 		Topic: p.space.topics[m.Destination], Partition: p.space.partition(m.Key), Key: r.key[:], Value: m.Payload,
 	}
 	// Not with ctx: what was taken goes on when the call is over.
-	p.client.Produce(context.Background(), &r.record, r.promise)
+	p.clients[m.Destination/topicsPerClient].Produce(context.Background(), &r.record, r.promise)
 	return nil
 }
 
@@ -127,8 +138,10 @@ func (p *producer) finish(r *slot, err error) {
 }
 
 func (p *producer) Flush(ctx context.Context) error {
-	if err := p.client.Flush(ctx); err != nil {
-		return err
+	for _, c := range p.clients {
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
 	}
 	return p.window.drained(ctx)
 }
@@ -137,7 +150,7 @@ func (p *producer) Flush(ctx context.Context) error {
 func (p *producer) Close() (err error) {
 	p.once.Do(func() {
 		close(p.ended)
-		p.client.abandon()
+		p.abandon()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err = p.window.drained(ctx); err != nil {
