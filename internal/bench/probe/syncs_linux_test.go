@@ -3,13 +3,12 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"godwit/internal/bench/result"
 )
@@ -17,15 +16,23 @@ import (
 // messages is how many a target is graded with here.
 const messages = 20
 
-// byEvents traces by tracepoints, or skips the test where that cannot be done.
-func byEvents(t *testing.T) func(int) (*Syncs, error) {
+// testByEvents runs a test with the tracing by tracepoints. Where the kernel has none, or they are not for this user, it is
+// tested that this is told and that there is another way.
+func testByEvents(t *testing.T, test func(t *testing.T, by func(int) (*Syncs, error))) {
 	t.Helper()
 	r, err := newRecorder(true)
-	if err != nil {
-		t.Skipf("no tracepoints here: %v", err)
+	if err == nil {
+		r.close()
+		test(t, TraceSyncsByEvents)
+		return
 	}
-	r.close()
-	return TraceSyncsByEvents
+	target := start(t, "target")
+	if _, got := TraceSyncsByEvents(target.pid()); got == nil || got.Error() != err.Error() {
+		t.Errorf("by tracepoints: %v, want %v", got, err)
+	}
+	if s := traceBy(t, target, TraceSyncs); s.Method() != MethodPtrace {
+		t.Errorf("traced by %s", s.Method())
+	}
 }
 
 func traceBy(t *testing.T, c *child, trace func(int) (*Syncs, error)) *Syncs {
@@ -40,7 +47,7 @@ func traceBy(t *testing.T, c *child, trace func(int) (*Syncs, error)) *Syncs {
 
 // TestTargetIsGradedByWhatItDoes: nobody tells what the target promises.
 func TestTargetIsGradedByWhatItDoes(t *testing.T) {
-	t.Run(MethodEvents, func(t *testing.T) { testGrades(t, byEvents(t)) })
+	t.Run(MethodEvents, func(t *testing.T) { testByEvents(t, testGrades) })
 	t.Run(MethodPtrace, func(t *testing.T) { testGrades(t, TraceSyncsByPtrace) })
 }
 
@@ -108,12 +115,14 @@ func TestWritingThrough(t *testing.T) {
 		return s.Grade(acks, Interval{}), s
 	}
 	t.Run("begun while traced", func(t *testing.T) {
-		target := start(t, "target")
-		d, _ := grade(t, target, byEvents(t))
-		if d.Grade != result.GradeUnknown || d.Why != blindThrough {
-			t.Errorf("graded %+v", d)
-		}
-		target.end()
+		testByEvents(t, func(t *testing.T, by func(int) (*Syncs, error)) {
+			target := start(t, "target")
+			d, _ := grade(t, target, by)
+			if d.Grade != result.GradeUnknown || d.Why != blindThrough {
+				t.Errorf("graded %+v", d)
+			}
+			target.end()
+		})
 	})
 	t.Run("begun before", func(t *testing.T) {
 		target := start(t, "target")
@@ -128,8 +137,12 @@ func TestWritingThrough(t *testing.T) {
 
 // TestBornWhileTraced: a process counts to the target's however short it lives, and another's child does not.
 func TestBornWhileTraced(t *testing.T) {
+	testByEvents(t, testBornWhileTraced)
+}
+
+func testBornWhileTraced(t *testing.T, by func(int) (*Syncs, error)) {
 	target, other := start(t, "target"), start(t, "target")
-	s := traceBy(t, target, byEvents(t))
+	s := traceBy(t, target, by)
 	for range 5 {
 		target.do("process fsync")
 		other.do("process fsync", "fsync")
@@ -142,8 +155,12 @@ func TestBornWhileTraced(t *testing.T) {
 
 // TestEndsWhileRecorded: nothing hangs, and it is told.
 func TestEndsWhileRecorded(t *testing.T) {
+	testByEvents(t, testEndsWhileRecorded)
+}
+
+func testEndsWhileRecorded(t *testing.T, by func(int) (*Syncs, error)) {
 	target := start(t, "target")
-	s := traceBy(t, target, byEvents(t))
+	s := traceBy(t, target, by)
 	acks := []Interval{target.send([]string{"write"}, nil)}
 	_ = target.cmd.Process.Kill()
 	_ = target.cmd.Wait()
@@ -157,12 +174,15 @@ func TestEndsWhileRecorded(t *testing.T) {
 
 // TestMayNot: without the rights to trace, the error says what to do.
 func TestMayNot(t *testing.T) {
-	if unix.Getuid() != 0 {
-		t.Skip("only root can start a process that may not trace")
+	const want = "is not permitted: run "
+	if os.Getuid() != 0 {
+		if _, err := TraceSyncsByPtrace(1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the first process: %v", err)
+		}
+		return
 	}
 	target := start(t, "target")
-	tracer := startAs(t, "tracer", 65534, strconv.Itoa(target.pid()))
-	if got := tracer.answer(); !strings.Contains(got, "is not permitted: run ") {
+	if got := startAs(t, "tracer", 65534, strconv.Itoa(target.pid())).answer(); !strings.Contains(got, want) {
 		t.Errorf("it said %q", got)
 	}
 	target.end()
