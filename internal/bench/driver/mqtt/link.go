@@ -36,7 +36,6 @@ type session struct {
 	net     *driver.Network
 	id      string // the client ID; empty for one of no importance
 	durable bool   // outlives its connections
-	anew    bool   // what the broker has of a durable session ends first
 	receive int    // messages of QoS 1 and 2 that the broker may send ahead; 0 for as many as the protocol allows
 
 	handle  func(*paho.Publish) bool // of what arrives; false leaves it unacknowledged
@@ -109,7 +108,7 @@ func (d *mqtt) hello(s *session) *paho.Connect {
 	if s.id == "" {
 		s.id = fmt.Sprintf("%s.%d", d.id, d.clients.Add(1))
 	}
-	c := &paho.Connect{ClientID: s.id, KeepAlive: keepAlive, CleanStart: !s.durable || s.anew, Properties: &paho.ConnectProperties{RequestProblemInfo: true}}
+	c := &paho.Connect{ClientID: s.id, KeepAlive: keepAlive, CleanStart: !s.durable, Properties: &paho.ConnectProperties{RequestProblemInfo: true}}
 	if s.durable {
 		keep := keepFor
 		c.Properties.SessionExpiryInterval = &keep

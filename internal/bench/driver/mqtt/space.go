@@ -60,11 +60,12 @@ func (s *space) filter(sub driver.Subscription) string {
 	return all
 }
 
-// keep makes the first session of a subscription and leaves it to the broker.
+// keep makes the first session of a subscription and leaves it to the broker. The name is new, so it need not ask for a
+// clean start; mosquitto 2.0 saves no session that once did, until it is resumed.
 func (s *space) keep(ctx context.Context, sub driver.Subscription) error {
 	m := s.claim(sub)
 	defer s.release(m)
-	l, err := s.d.connect(ctx, session{id: m.id, durable: true, anew: true})
+	l, err := s.d.connect(ctx, session{id: m.id, durable: true})
 	if err != nil {
 		return err
 	}
