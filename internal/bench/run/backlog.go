@@ -88,7 +88,7 @@ func measureBacklog(ctx context.Context, x *trial) error {
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
-	stop(load.Sent{AckedDuring: x.out.Audit.Acked})
+	stop(x.out.Audit.Acked)
 	x.out.Figures[result.ReadMiB] = float64(late.Received()) * float64(p.Size) / (1 << 20) / x.lastArrival().Sub(first).Seconds()
 	return nil
 }
@@ -215,7 +215,6 @@ func (x *trial) catchUp(ctx context.Context, space driver.Space, late driver.Sub
 	beside := load.Phase{ID: phaseMeasured, Rate: p.Rate.PerSecond, Duration: time.Duration(x.s.Duration), Record: true}
 	stop := x.watch()
 	sent, err := x.phase(ctx, "the tail beside the catch-up read", beside)
-	stop(sent)
 	if err != nil {
 		cancel()
 		<-done
@@ -228,6 +227,7 @@ func (x *trial) catchUp(ctx context.Context, space driver.Space, late driver.Sub
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
+	stop(sent.Acked)
 	f := x.out.Figures
 	f[result.CatchUpPerSecond] = float64(backlog) / c.seconds
 	f[result.CatchUpMiB] = f[result.CatchUpPerSecond] * float64(p.Size) / (1 << 20)

@@ -103,7 +103,6 @@ func (x *trial) loaded(ctx context.Context, rate float64) error {
 	}
 	stop := x.watch()
 	sent, err := x.phase(ctx, "measuring", load.Phase{ID: phaseMeasured, Rate: rate, Duration: time.Duration(x.s.Duration), Record: true})
-	stop(sent)
 	x.rates(sent, rate)
 	if err != nil {
 		return err
@@ -111,6 +110,7 @@ func (x *trial) loaded(ctx context.Context, rate float64) error {
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
+	stop(sent.Acked)
 	x.out.Producer, x.out.EndToEnd = x.session.Latency(phaseMeasured)
 	return nil
 }

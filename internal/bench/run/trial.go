@@ -200,16 +200,17 @@ func (x *trial) settle(ctx context.Context) error {
 // lastArrival is when the last message came so far, at any subscription.
 func (x *trial) lastArrival() time.Time { return time.Now().Add(-x.session.SinceLast()) }
 
-// watch measures the target's process until the function it returns is called.
-func (x *trial) watch() (stop func(sent load.Sent)) {
+// watch measures the target's process until the function it returns is called: when all messages that were acknowledged have
+// arrived, too, so that what they cost is in it.
+func (x *trial) watch() (stop func(acked int64)) {
 	w := probe.Watch(x.target.PID, x.target.Data)
 	sent0, received0 := x.net.Bytes()
-	return func(sent load.Sent) {
+	return func(acked int64) {
 		u := w.Stop()
 		sent1, received1 := x.net.Bytes()
 		u.NetReceived, u.NetSent = sent1-sent0, received1-received0
-		u.Messages = sent.AckedDuring
-		u.PayloadBytes = sent.AckedDuring * int64(x.step.point.Size)
+		u.Messages = acked
+		u.PayloadBytes = acked * int64(x.step.point.Size)
 		x.out.Usage = &u
 	}
 }

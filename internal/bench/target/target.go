@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"godwit/internal/bench/driver"
 )
 
 // Protocols are the schemes of target URLs.
@@ -97,7 +99,7 @@ func ParseAll(urls []string) ([]*Target, error) {
 func (t *Target) Shown() string {
 	u := *t.URL
 	q := u.Query()
-	for _, k := range []string{"name", "pid", "version", "config", "memory", "data", "script", "dir"} {
+	for _, k := range driver.OfProcess {
 		q.Del(k)
 	}
 	u.RawQuery = q.Encode()

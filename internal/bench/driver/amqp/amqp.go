@@ -36,7 +36,7 @@ type broker struct {
 // New connects to amqp://[USER:PASSWORD@]HOST:PORT[/VHOST][?SETTINGS], see readSettings. Without a user it is guest,
 // without a virtual host "/".
 func New(ctx context.Context, o driver.Options) (driver.Driver, error) {
-	set, err := readSettings(o.URL.Query())
+	set, err := readSettings(o.URL)
 	if err != nil {
 		return nil, err
 	}

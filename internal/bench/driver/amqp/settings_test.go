@@ -19,11 +19,11 @@ func parse(t *testing.T, target string) *url.URL {
 }
 
 func TestSettings(t *testing.T) {
-	got, err := readSettings(parse(t, "amqp://h:1/?name=n&pid=1&version=v&config=c&script=s&dir=d&data=d&memory=1").Query())
+	got, err := readSettings(parse(t, "amqp://h:1/?name=n&pid=1&version=v&config=c&script=s&dir=d&data=d&memory=1"))
 	if want := (settings{queue: "classic", mode: 2}); err != nil || got != want {
 		t.Errorf("without settings of its own: %+v, %v; want %+v", got, err, want)
 	}
-	got, err = readSettings(parse(t, "amqp://h:1/?queue=quorum&persistent=false&prefetch=7").Query())
+	got, err = readSettings(parse(t, "amqp://h:1/?queue=quorum&persistent=false&prefetch=7"))
 	if want := (settings{queue: "quorum", mode: 1, prefetch: 7}); err != nil || got != want {
 		t.Errorf("with all settings: %+v, %v; want %+v", got, err, want)
 	}

@@ -32,7 +32,7 @@ type kafka struct {
 // shared subscription is a consumer group, or a share group if it acknowledges each message; any other reads
 // all partitions without a group.
 func New(ctx context.Context, o driver.Options) (driver.Driver, error) {
-	set, err := readSettings(o.URL.Query())
+	set, err := readSettings(o.URL)
 	if err != nil {
 		return nil, err
 	}

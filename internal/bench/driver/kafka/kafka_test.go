@@ -50,14 +50,7 @@ func TestDriver(t *testing.T) {
 // TestManyTopics has a producer with more topics than one client is given: all of them can be sent to, and Flush and the window
 // are about all.
 func TestManyTopics(t *testing.T) {
-	u, err := url.Parse("kafka://" + startBroker(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := New(t.Context(), driver.Options{URL: u, Net: &driver.Network{}, Logf: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := open(t, "kafka://"+startBroker(t))
 	defer d.Close()
 	s, err := d.Open(t.Context(), driver.Layout{Name: "many", Destinations: topicsPerClient + 1, Partitions: 1})
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"godwit/internal/bench/driver"
 )
 
 // settings are the query parameters of a kafka:// URL.
@@ -22,7 +24,11 @@ type settings struct {
 // readSettings reads compression=none|gzip|snappy|lz4|zstd, acks=all|1|0, idempotent=true|false (with acks=all only),
 // linger=TIME, replicas=N, session=TIME. Without linger the client sends at once, as Kafka's own clients did for most of their
 // life: the 10 ms that this one waits by itself would hide what the broker takes.
-func readSettings(q url.Values) (s settings, err error) {
+func readSettings(u *url.URL) (s settings, err error) {
+	q, err := driver.Settings(u, "acks", "compression", "idempotent", "linger", "replicas", "session")
+	if err != nil {
+		return s, err
+	}
 	s = settings{replicas: -1}
 	codecs := map[string]kgo.CompressionCodec{
 		"": kgo.NoCompression(), "none": kgo.NoCompression(), "gzip": kgo.GzipCompression(),

@@ -19,6 +19,9 @@ type core struct {
 // group. Nothing is kept for subscriptions that are away, and nothing is acknowledged: a message is done when the
 // server has answered a ping that was sent after it.
 func New(ctx context.Context, o driver.Options) (driver.Driver, error) {
+	if _, err := driver.Settings(o.URL); err != nil {
+		return nil, err
+	}
 	l, err := connect(ctx, o, nil, nil)
 	if err != nil {
 		return nil, err

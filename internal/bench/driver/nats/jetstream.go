@@ -20,7 +20,11 @@ type settings struct {
 	ackWait  time.Duration // until an unacknowledged message is delivered again; 0 leaves it to the server, which takes 30 s
 }
 
-func readSettings(q url.Values) (s settings, err error) {
+func readSettings(u *url.URL) (s settings, err error) {
+	q, err := driver.Settings(u, "ackwait", "replicas", "storage")
+	if err != nil {
+		return s, err
+	}
 	switch v := q.Get("storage"); v {
 	case "", "file":
 		s.storage = jetstream.FileStorage
@@ -54,7 +58,7 @@ type streams struct {
 // A layout is a stream, a destination one of its subjects. A durable or shared subscription is a durable pull
 // consumer, any other an ordered consumer.
 func NewJetStream(ctx context.Context, o driver.Options) (driver.Driver, error) {
-	set, err := readSettings(o.URL.Query())
+	set, err := readSettings(o.URL)
 	if err != nil {
 		return nil, err
 	}
