@@ -79,25 +79,20 @@ interrupt() {
 trap finish EXIT
 trap interrupt INT TERM HUP
 
-# same PEER CONFIG is true if that is only another name of a configuration that is measured anyway.
-same() {
-  local described
-  described=$("bench/peers/$1.sh" configs | sed -n "s/^$2 same as //p")
-  [ -n "$described" ] && [[ " ${configs[*]} " = *" $described "* ]]
-}
-
 targets=(--command "$line")
 for p in "${peers[@]}"; do
   for c in "${configs[@]}"; do
-    "bench/peers/$p.sh" configs | grep -q "^$c " || { echo "$p has no configuration $c" >&2 && continue; }
-    ! same "$p" "$c" || continue
+    described=$("bench/peers/$p.sh" configs | sed -n "s/^$c //p")
+    # Not what has no such configuration, and not what is only another name of one that is measured anyway.
+    [ -n "$described" ] || continue
+    [[ $described != "same as "* || ! " ${configs[*]} " = *" ${described#same as } "* ]] || continue
     echo "starting $p, $c" >&2
     started+=("$p $scratch/$p-$c")
     url=$("bench/peers/$p.sh" start "$scratch/$p-$c" "$c") || die "$p ($c) does not start"
     targets+=(--target "$url" --command "bench/peers/$p.sh start \$SCRATCH/$p-$c $c")
   done
 done
-[ ${#started[@]} -gt 0 ] || die "none of these peers has such a configuration"
+[ ${#started[@]} -gt 0 ] || die "none of ${peers[*]} has a configuration ${configs[*]}"
 
 # In a process group of its own, so that an interrupt reaches it once, from here.
 set -m

@@ -19,7 +19,7 @@ peer_install() {
 
 peer_versions() {
   [ -x "$(program)" ] || die "not installed: run $0 install"
-  "$(program)" version | head -n 1
+  "$(program)" version
 }
 
 peer_configs() {

@@ -12,7 +12,7 @@ peer_install() {
   [ ! -x "$server" ] || return 0
   need go "Go (go)"
   mkdir -p "$cache/bin"
-  (cd / && CGO_ENABLED=0 GOBIN=$cache/bin GOFLAGS= go install -trimpath "github.com/nats-io/nats-server/v2@v$version") >&2
+  (cd / && CGO_ENABLED=0 GOBIN=$cache/bin GOFLAGS="" go install -trimpath "github.com/nats-io/nats-server/v2@v$version") >&2
   mv "$cache/bin/nats-server" "$server"
 }
 

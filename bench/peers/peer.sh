@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154
 # Sourced by the scripts beside it, each of which runs one broker on loopback in a directory of its own. Not a program.
 #
 #   NAME.sh install                      fetch it from a package registry; nothing to do the second time
@@ -94,6 +95,7 @@ debian_version() {
 birth() {
   local stat
   { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+  # shellcheck disable=SC2086
   set -- ${stat##*) } # the name before it may have spaces
   born=${20}
   [[ $1 != [ZX] || ${18} -gt 1 ]]
@@ -151,7 +153,8 @@ listening() {
 listens() {
   local inode number
   while read -r inode number; do
-    [ "$number" != "$2" ] || ! find "/proc/$1/fd" -lname "socket:\[$inode\]" 2>/dev/null | grep -q . || return 0
+    [ "$number" = "$2" ] || continue
+    [ -z "$(find "/proc/$1/fd" -lname "socket:\[$inode\]" 2>/dev/null)" ] || return 0
   done < <(listening)
   return 1
 }
@@ -217,7 +220,7 @@ unlimit() {
 # --- what a script may define again ---
 
 # said TEXT is true if the broker wrote that since it was started.
-said() { tail -c "+$((log_from + 1))" "$dir/log" | grep -q -- "$1"; }
+said() { grep -q -- "$1" < <(tail -c "+$((log_from + 1))" "$dir/log"); }
 
 peer_before() { :; } # starts what the broker needs beside it
 peer_after() { :; }  # stops that
