@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"godwit/internal/bench/report"
 	bench "godwit/internal/bench/result"
@@ -39,7 +40,7 @@ type benchRunCmd struct {
 	Duration  time.Duration `placeholder:"TIME" help:"Length of every measurement, instead of the scenario's."`
 	Warmup    time.Duration `placeholder:"TIME" help:"Warm-up of every measurement, instead of the scenario's."`
 	Backlog   string        `placeholder:"SIZE" help:"Backlog, for example 2GiB, instead of the scenario's."`
-	Idle      time.Duration `placeholder:"TIME" default:"10s" help:"How long nothing may arrive before the rest is given up as lost."`
+	Idle      time.Duration `placeholder:"TIME" help:"How long nothing may arrive before the rest is given up as lost; 10s if unsaid."`
 	NoProbe   bool          `help:"Do not trace the targets' system calls to grade what is durable when it is acknowledged."`
 	Command   []string      `sep:"none" placeholder:"TEXT" help:"A command that the report lists among those that repeat the run: how a target was started."`
 	JSON      bool          `name:"json" help:"Print the run as JSON instead of tables."`
@@ -131,21 +132,43 @@ func (c *benchRunCmd) scenarios() (all []*scenario.Scenario, err error) {
 	return all, nil
 }
 
-// line is the command line that repeats the run.
+// line is the command line that repeats the run. What only holds for this time is left out of the targets where other commands
+// say how they were started.
 func (c *benchRunCmd) line(targets []*target.Target) string {
 	var b strings.Builder
-	b.WriteString("godwit bench run " + strings.Join(c.Scenarios, " "))
+	b.WriteString("godwit bench run")
+	for _, s := range c.Scenarios {
+		b.WriteString(" " + quoted(s))
+	}
 	for _, f := range []struct{ name, value string }{
-		{"rounds", positive(c.Rounds)}, {"duration", set(c.Duration)}, {"warmup", set(c.Warmup)}, {"backlog", c.Backlog},
+		{"rounds", positive(c.Rounds)}, {"duration", set(c.Duration)}, {"warmup", set(c.Warmup)}, {"backlog", c.Backlog}, {"idle", set(c.Idle)},
 	} {
 		if f.value != "" {
-			fmt.Fprintf(&b, " --%s %s", f.name, f.value)
+			fmt.Fprintf(&b, " --%s %s", f.name, quoted(f.value))
 		}
 	}
+	if c.NoProbe {
+		b.WriteString(" --no-probe")
+	}
 	for _, t := range targets {
-		fmt.Fprintf(&b, " --target '%s'", t.Shown())
+		shown := t.Shown()
+		if len(c.Command) == 0 {
+			shown = t.URL.Redacted()
+		}
+		b.WriteString(" --target '" + shown + "'")
 	}
 	return b.String()
+}
+
+// quoted is a word of a shell's command line.
+func quoted(word string) string {
+	plain := strings.IndexFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("-_./:%+=@,", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) < 0
+	if plain && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func positive(n int) string {

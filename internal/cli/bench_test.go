@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"godwit/internal/bench/target"
 )
 
 // TestBenchList names every scenario, for people and for programs.
@@ -30,7 +32,7 @@ func TestBenchRun(t *testing.T) {
 	}
 	out := filepath.Join(dir, "out")
 	runIn(t, "", "bench", "run", mine, "--target", "kafka://"+addr+"?name=fake", "--out", out, "--rounds", "2", "--duration", "200ms",
-		"--command", "start it").want(t, exitOK, "Mine", "fake", "2/2 mine round 2/2 fake", "report.html")
+		"--idle", "5s", "--no-probe", "--command", "start it").want(t, exitOK, "Mine", "fake", "2/2 mine round 2/2 fake", "report.html")
 	r, err := readRun(filepath.Join(out, runFile))
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +41,7 @@ func TestBenchRun(t *testing.T) {
 	if len(cell.Rounds) != 2 || cell.Rounds[0].Audit.Acked < 300 || cell.Rounds[0].Audit.Lost != 0 || r.Godwit != "v1" {
 		t.Fatalf("%+v", cell)
 	}
-	if c := r.Commands; len(c) != 2 || c[0] != "start it" || !strings.Contains(c[1], "--rounds 2 --duration 200ms --target 'kafka://"+addr+"'") {
+	if c := r.Commands; len(c) != 2 || c[0] != "start it" || !strings.Contains(c[1], "--rounds 2 --duration 200ms --idle 5s --no-probe --target 'kafka://"+addr+"'") {
 		t.Fatalf("commands %q", c)
 	}
 	runIn(t, "", "bench", "show", filepath.Join(out, runFile)).want(t, exitOK, "Mine", "fake")
@@ -50,6 +52,22 @@ func TestBenchRun(t *testing.T) {
 		if err != nil || !strings.Contains(string(b), "Mine") {
 			t.Fatalf("%s: %v, or it does not have the scenario", name, err)
 		}
+	}
+}
+
+// TestBenchLine is a command line that a shell reads as it was typed.
+func TestBenchLine(t *testing.T) {
+	targets, err := target.ParseAll([]string{"amqp://u:secret@h:1?name=a&pid=4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := benchRunCmd{Scenarios: []string{"latency", "it's mine.yaml"}}
+	if got, want := c.line(targets), `godwit bench run latency 'it'\''s mine.yaml' --target 'amqp://u:xxxxx@h:1?name=a&pid=4'`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	c.Command = []string{"start a"}
+	if got, want := c.line(targets), `godwit bench run latency 'it'\''s mine.yaml' --target 'amqp://u:xxxxx@h:1'`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

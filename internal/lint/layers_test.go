@@ -90,7 +90,7 @@ var outsiders = map[string][]string{
 	"github.com/alecthomas/kong":              {"app", "cli"},
 	"go.yaml.in/yaml/v3":                      {"settings", "bench/scenario"},
 	"github.com/vbauerster/mpb/v8":            {"app", "cli"},
-	"golang.org/x/sys":                        {"vfs", "bench/probe"},
+	"golang.org/x/sys":                        {"vfs", "bench/load", "bench/probe"},
 	"github.com/prometheus/client_model":      {"app", "gateway/http"},
 	"github.com/prometheus/common":            {"app", "gateway/http"},
 	"github.com/HdrHistogram/hdrhistogram-go": {"cli", "bench/load"},

@@ -20,6 +20,11 @@ var osUsers = map[string]string{
 	"cli":        "standard input and output, exit codes, files the user names",
 	"cmd/godwit": "exit code",
 	"settings":   "the settings file and the environment",
+
+	"bench/load":     "a timer of the system, finer than the runtime's",
+	"bench/probe":    "other processes, and the machine, as the system shows them",
+	"bench/scenario": "scenarios the user names",
+	"bench/target":   "the scripts that control targets",
 }
 
 // timeUsers lists the packages that may read the clock themselves, with what for.
@@ -29,6 +34,10 @@ var timeUsers = map[string]string{
 	"cli":           "progress and time-outs of commands",
 	"gateway/kafka": "deadlines of connections, request latency",
 	"gateway/http":  "deadlines of connections, request latency",
+
+	"bench/load":  "measures the real world's time",
+	"bench/probe": "measures the real world's time",
+	"bench/run":   "measures the real world's time",
 }
 
 // mutableVars lists package variables that may change, as "folder.name", with the reason.
