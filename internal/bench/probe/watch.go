@@ -32,7 +32,6 @@ type Watcher struct {
 	done    chan struct{}
 	stop    sync.Once
 	usage   result.Usage
-	syncs   int64
 }
 
 // reading is one look at all counters.
@@ -97,24 +96,18 @@ func (w *Watcher) read() reading {
 }
 
 // Stop ends the measurement and returns its outcome; again, when called again. Of result.Usage the network's bytes and the counts
-// of messages are left to the caller. DiskRead and DiskWritten are -1 if the system does not tell.
+// of messages are left to the caller. DiskRead and DiskWritten are -1 if the system does not tell. Syncs are the calls of fsync,
+// fdatasync, syncfs, sync, msync and the writes that ask for it, -1 if they could not be counted, or not all.
 func (w *Watcher) Stop() result.Usage {
 	w.stop.Do(func() {
 		close(w.quit)
 		<-w.done
 		w.usage = w.use(w.read())
-		if w.syncs = -1; w.calls != nil {
-			w.syncs = w.calls.end()
+		if w.usage.Syncs = -1; w.calls != nil {
+			w.usage.Syncs = w.calls.end()
 		}
 	})
 	return w.usage
-}
-
-// Syncs ends the measurement and returns how many calls of the target's processes synced something, from Watch to Stop: fsync,
-// fdatasync, syncfs, sync, msync and the writes that ask for it. -1 says that they could not be counted, or not all.
-func (w *Watcher) Syncs() int64 {
-	w.Stop()
-	return w.syncs
 }
 
 // use is the difference between the end and the beginning.

@@ -26,7 +26,7 @@ func TestWatch(t *testing.T) {
 	if u.RSSBytes < 64<<20 || u.RSSBytes > 512<<20 {
 		t.Errorf("memory %d, want at least 64 MiB", u.RSSBytes)
 	}
-	if n := w.Syncs(); n != 100 && n != -1 || n == -1 && countSyncs(target.pid()) != nil {
+	if n := w.Stop().Syncs; n != 100 && n != -1 || n == -1 && countSyncs(target.pid()) != nil {
 		t.Errorf("%d syncs, want 100", n)
 	}
 	if u.Seconds < burned.Seconds()/2 || u.ClientCPUSeconds > 60 || u.OthersCores < 0 {
@@ -85,8 +85,8 @@ func TestWatchNobody(t *testing.T) {
 	}
 	for _, pid := range []int{0, -1, target.pid()} {
 		w := Watch(pid, filepath.Join(target.dir, "missing"))
-		if u := w.Stop(); u.CPUSeconds != 0 || u.RSSBytes != 0 || u.DeviceFlushes != -1 || w.Syncs() != -1 {
-			t.Errorf("of process %d: %+v, %d syncs", pid, u, w.Syncs())
+		if u := w.Stop(); u.CPUSeconds != 0 || u.RSSBytes != 0 || u.DeviceFlushes != -1 || w.Stop().Syncs != -1 {
+			t.Errorf("of process %d: %+v, %d syncs", pid, u, w.Stop().Syncs)
 		}
 	}
 }

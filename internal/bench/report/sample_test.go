@@ -86,7 +86,7 @@ func loaded(target, round int, rate, intended float64, size int) result.Round {
 		Audit: &result.Audit{Sent: n, Acked: n, Expected: n, Delivered: n},
 		Usage: &result.Usage{
 			CPUSeconds: 3.5 / speed(target) * swing(target, round), RSSBytes: int64(90+200*target) << 20, DiskWritten: int64(float64(payload) * 1.1), NetReceived: payload, NetSent: payload,
-			DeviceFlushes: int64(4000 - 800*target), PayloadBytes: payload, Messages: n, Seconds: 8, OthersCores: 0.05, ClientCPUSeconds: 6,
+			DeviceFlushes: int64(4000 - 800*target), Syncs: int64(3000 - 700*target), PayloadBytes: payload, Messages: n, Seconds: 8, OthersCores: 0.05, ClientCPUSeconds: 6,
 		},
 	}
 	if intended > 0 {
@@ -94,7 +94,7 @@ func loaded(target, round int, rate, intended float64, size int) result.Round {
 	}
 	if target == 4 { // its process is not known
 		u := out.Usage
-		u.CPUSeconds, u.RSSBytes, u.DiskWritten, u.DeviceFlushes = 0, 0, 0, -1
+		u.CPUSeconds, u.RSSBytes, u.DiskWritten, u.Syncs, u.DeviceFlushes = 0, 0, 0, -1, -1
 	}
 	return out
 }

@@ -22,6 +22,7 @@ const (
 	RSSMiB              Figure = "rss_mib"
 	DiskPerPayload      Figure = "disk_written_per_payload_byte"
 	NetPerPayload       Figure = "network_per_payload_byte"
+	SyncsPerMessage     Figure = "syncs_per_message"
 	FlushesPerMessage   Figure = "device_flushes_per_message"
 	ClientCPUPerMillion Figure = "client_cpu_seconds_per_million"
 	OthersCores         Figure = "others_cores"
@@ -50,11 +51,11 @@ var Order = []Figure{
 	ThroughputPerSecond, ThroughputMiB, ProducedPerSecond, ConsumedPerSecond, IntendedPerSecond, BacklogAtEnd, DrainSeconds,
 	CatchUpMiB, CatchUpPerSecond, TailSlowdown, ReadMiB, WriteMiB, BacklogMiB,
 	FirstMessageSeconds, RestartSeconds, CreateSeconds,
-	CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, FlushesPerMessage, ClientCPUPerMillion, OthersCores,
+	CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, SyncsPerMessage, FlushesPerMessage, ClientCPUPerMillion, OthersCores,
 }
 
 // OfUsage are the figures that Usage.Figures derives: reports show them apart, as resources.
-var OfUsage = []Figure{CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, FlushesPerMessage, ClientCPUPerMillion, OthersCores}
+var OfUsage = []Figure{CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, SyncsPerMessage, FlushesPerMessage, ClientCPUPerMillion, OthersCores}
 
 // abouts describes every figure.
 var abouts = map[Figure]About{
@@ -98,6 +99,8 @@ var abouts = map[Figure]About{
 		"Bytes that the target's processes caused to be written to storage, for each payload byte acknowledged, as far as the system charges them to a process."},
 	NetPerPayload: {"network", "B/B", LessIsBetter,
 		"Bytes in both directions at the clients' sockets for each payload byte acknowledged, protocol included, TCP's headers excluded."},
+	SyncsPerMessage: {"syncs", "per msg", Neutral,
+		"Calls of the target's processes that asked for data to be made safe (fsync and its like), for each acknowledged message, seen from outside: many messages may share one, none at all means that nothing was made safe."},
 	FlushesPerMessage: {"flushes", "per msg", Neutral,
 		"Flushes of the device under the data, from anybody, for each acknowledged message: one for each message is dear, none at all means that nothing was made safe."},
 	ClientCPUPerMillion: {"client CPU", "s/million", Neutral,

@@ -140,6 +140,7 @@ type Usage struct {
 	DiskRead         int64   `json:"disk_read_bytes"`
 	NetReceived      int64   `json:"net_received_bytes"` // by the target, from its clients
 	NetSent          int64   `json:"net_sent_bytes"`
+	Syncs            int64   `json:"syncs"`          // calls of the target's processes that synced something; -1 unknown
 	DeviceFlushes    int64   `json:"device_flushes"` // of the disk under the data, from anybody; -1 unknown
 	PayloadBytes     int64   `json:"payload_bytes"`  // acknowledged
 	Messages         int64   `json:"messages"`       // acknowledged

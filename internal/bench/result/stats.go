@@ -213,6 +213,9 @@ func (u *Usage) Figures() map[Figure]float64 {
 		if seen {
 			m[CPUPerMillion] = u.CPUSeconds / n * 1e6
 		}
+		if seen && u.Syncs >= 0 {
+			m[SyncsPerMessage] = float64(u.Syncs) / n
+		}
 		if u.DeviceFlushes >= 0 {
 			m[FlushesPerMessage] = float64(u.DeviceFlushes) / n
 		}

@@ -96,16 +96,16 @@ func TestCellOverRounds(t *testing.T) {
 }
 
 func TestUsageFigures(t *testing.T) {
-	u := Usage{CPUSeconds: 4, RSSBytes: 3 << 20, DiskWritten: 2200, NetReceived: 1100, NetSent: 1000, DeviceFlushes: 5, PayloadBytes: 1000, Messages: 10, OthersCores: .25, ClientCPUSeconds: 1}
+	u := Usage{CPUSeconds: 4, RSSBytes: 3 << 20, DiskWritten: 2200, NetReceived: 1100, NetSent: 1000, Syncs: 20, DeviceFlushes: 5, PayloadBytes: 1000, Messages: 10, OthersCores: .25, ClientCPUSeconds: 1}
 	got := u.Figures()
-	want := map[Figure]float64{CPUPerMillion: 4e5, RSSMiB: 3, DiskPerPayload: 2.2, NetPerPayload: 2.1, FlushesPerMessage: .5, ClientCPUPerMillion: 1e5, OthersCores: .25}
+	want := map[Figure]float64{CPUPerMillion: 4e5, RSSMiB: 3, DiskPerPayload: 2.2, NetPerPayload: 2.1, SyncsPerMessage: 2, FlushesPerMessage: .5, ClientCPUPerMillion: 1e5, OthersCores: .25}
 	for _, f := range OfUsage {
 		if got[f] != want[f] {
 			t.Errorf("%s is %v, want %v", f, got[f], want[f])
 		}
 	}
-	unseen := Usage{DeviceFlushes: -1, PayloadBytes: 1000, Messages: 10}
-	for _, f := range []Figure{CPUPerMillion, RSSMiB, DiskPerPayload, FlushesPerMessage} {
+	unseen := Usage{Syncs: -1, DeviceFlushes: -1, PayloadBytes: 1000, Messages: 10}
+	for _, f := range []Figure{CPUPerMillion, RSSMiB, DiskPerPayload, SyncsPerMessage, FlushesPerMessage} {
 		if x, ok := unseen.Figures()[f]; ok {
 			t.Errorf("%s is %v though nothing of the process was seen", f, x)
 		}
