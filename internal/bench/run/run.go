@@ -183,9 +183,7 @@ func (r *runner) measure(ctx context.Context, s *scenario.Scenario, st step, t *
 	}
 	err := st.measure(ctx, x)
 	x.close()
-	if err == nil {
-		x.conclude()
-	}
+	x.conclude()
 	if ctx.Err() != nil {
 		return ctx.Err() // an interrupted measurement is none
 	}

@@ -139,12 +139,13 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestFailedRound keeps the error of a round.
+// TestFailedRound keeps the error of a round, and what the client said before it.
 func TestFailedRound(t *testing.T) {
 	m := &memory{}
 	n := 0
 	open := func(ctx context.Context, x *target.Target, o driver.Options) (driver.Driver, error) {
 		if n++; n == 2 {
+			o.Logf("the door is locked")
 			return nil, errors.New("out of luck")
 		}
 		return m.open(ctx, x, o)
@@ -155,7 +156,7 @@ func TestFailedRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := r.Scenarios[0].Cells[0].Rounds
-	if len(rounds) != 2 || rounds[0].Error != "out of luck" || rounds[1].Error != "" {
+	if len(rounds) != 2 || rounds[0].Error != "out of luck" || strings.Join(rounds[0].Notes, "") != "the door is locked" || rounds[1].Error != "" {
 		t.Fatalf("rounds %+v", rounds)
 	}
 }

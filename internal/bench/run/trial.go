@@ -38,6 +38,7 @@ type trial struct {
 	consumers []driver.Consumer // guarded by mu
 	session   *load.Session
 	spaces    []driver.Space
+	watcher   *probe.Watcher
 	doing     string         // guarded by mu; for the progress line
 	said      map[string]int // guarded by mu; what clients noted, with how often
 }
@@ -204,6 +205,7 @@ func (x *trial) lastArrival() time.Time { return time.Now().Add(-x.session.Since
 // arrived, too, so that what they cost is in it.
 func (x *trial) watch() (stop func(acked int64)) {
 	w := probe.Watch(x.target.PID, x.target.Data)
+	x.watcher = w
 	sent0, received0 := x.net.Bytes()
 	return func(acked int64) {
 		u := w.Stop()
@@ -228,6 +230,9 @@ func (x *trial) conclude() {
 // close ends the clients, removes what was made on the target, and disconnects.
 func (x *trial) close() {
 	x.do("removing what was made")
+	if x.watcher != nil {
+		x.watcher.Stop() // where the measurement failed, nobody else does
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	if x.session != nil {
