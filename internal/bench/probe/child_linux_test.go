@@ -191,8 +191,9 @@ func (t *targetProcess) inProcess(line string) error {
 	return err
 }
 
-// busy makes system calls without end.
+// busy makes system calls without end, on a thread of its own.
 func busy() {
+	runtime.LockOSThread()
 	for {
 		_ = unix.Getppid()
 		runtime.Gosched()

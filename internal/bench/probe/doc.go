@@ -23,7 +23,8 @@
 //     its acknowledgements, else unknown. The same goes for records lost because the system made too many calls, for a target that
 //     ended, and for programs of another architecture under ptrace.
 //   - By tracepoints: a file opened by openat2 for writing through, while traced, that is closed again before the end; calls of
-//     32-bit programs; CPUs that come online meanwhile.
+//     32-bit programs; CPUs that come online meanwhile. The name of a file that is closed within milliseconds of its sync; the
+//     sync itself is seen.
 //   - By ptrace: a thread that its process starts within the moment of attaching is found, one that is stuck in the kernel for
 //     seconds may report late.
 //   - That the call was made is no proof that the device kept its promise, nor that it was the message's data that was

@@ -41,6 +41,8 @@ func TraceSyncsByPtrace(pid int) (*Syncs, error) {
 		defer close(done)
 		// Never unlocked: the thread ends with this goroutine, and with it the trace of whatever could not be detached.
 		runtime.LockOSThread()
+		// Every stop waits for this thread. The error is that it must not be preferred: then it is only slower.
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
 		t.run(ready)
 	}()
 	if err := <-ready; err != nil {
@@ -63,6 +65,7 @@ type tracer struct {
 	quit      <-chan struct{}
 	events    chan os.Signal // a thread may have stopped
 	detaching bool
+	batch     []stopped // what drain handles
 	syncs     []Sync
 	blind     string // the first reason
 }
@@ -249,21 +252,29 @@ func (t *tracer) again() {
 }
 
 // drain handles the stops that are there, and those that follow at once. It reports whether there may be more.
+//
+// All that have stopped are fetched before one is let go on: the kernel looks for stopped threads in the order in which they were
+// attached, so that of threads that call without pause the first would come up again and again, and the last never.
 func (t *tracer) drain(quit <-chan struct{}) (more bool) {
 	for idle, handled := 0, 0; idle < spins; {
-		s, ok := nextStop()
-		if !ok {
+		t.batch = t.batch[:0]
+		for s, ok := nextStop(); ok; s, ok = nextStop() {
+			t.batch = append(t.batch, s)
+		}
+		if len(t.batch) == 0 {
 			idle++
 			continue
 		}
-		idle, handled = 0, handled+1
-		t.handle(s)
+		for _, s := range t.batch {
+			t.handle(s)
+		}
+		idle, handled = 0, handled+len(t.batch)
 		select {
 		case <-quit:
 			return true
 		default:
 		}
-		if handled == burst {
+		if handled >= burst {
 			return true
 		}
 	}
