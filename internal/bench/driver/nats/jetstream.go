@@ -13,15 +13,25 @@ import (
 	"godwit/internal/bench/driver"
 )
 
+// usualInFlight is how many messages all producers of a stream together may have unacknowledged, unless the URL says otherwise.
+// nats.go would let each producer have 4,000. But for each stream one goroutine of the server stores all messages that
+// have come meanwhile, one by one, and only then sends their acknowledgements, and deliveries and heartbeats to
+// consumers: whatever producers have in flight is, in the end, what everybody waits for. Some hundred messages keep that
+// goroutine busy. With more, the consumers' windows (1,000 unacknowledged messages for a subscription, 500 asked for by
+// each of its consumers) are emptied too rarely for them to keep up; with thousands and a sync for each, consumers
+// hear nothing for minutes; and with 100,000 waiting, the server refuses more (its max_buffered_msgs).
+const usualInFlight = 512
+
 // settings are the query parameters of a jetstream:// URL.
 type settings struct {
 	storage  jetstream.StorageType
 	replicas int           // of streams; 0 leaves it to the server
 	ackWait  time.Duration // until an unacknowledged message is delivered again; 0 leaves it to the server, which takes 30 s
+	inFlight int           // messages of all producers of a stream that are unacknowledged at most
 }
 
 func readSettings(u *url.URL) (s settings, err error) {
-	q, err := driver.Settings(u, "ackwait", "replicas", "storage")
+	q, err := driver.Settings(u, "ackwait", "inflight", "replicas", "storage")
 	if err != nil {
 		return s, err
 	}
@@ -43,6 +53,12 @@ func readSettings(u *url.URL) (s settings, err error) {
 			return s, fmt.Errorf("ackwait=%s is not a time such as 30s", v)
 		}
 	}
+	s.inFlight = usualInFlight
+	if v := q.Get("inflight"); v != "" {
+		if s.inFlight, err = strconv.Atoi(v); err != nil || s.inFlight < 1 {
+			return s, fmt.Errorf("inflight=%s is not a number of unacknowledged messages", v)
+		}
+	}
 	return s, nil
 }
 
@@ -54,9 +70,14 @@ type streams struct {
 	js       jetstream.JetStream
 }
 
-// NewJetStream connects to jetstream://[USER:PASSWORD@]HOST:PORT[?storage=file|memory][&replicas=N][&ackwait=30s].
+// NewJetStream connects to jetstream://[USER:PASSWORD@]HOST:PORT[?storage=file|memory][&replicas=N][&ackwait=30s][&inflight=512].
 // A layout is a stream, a destination one of its subjects. A durable or shared subscription is a durable pull
 // consumer, any other an ordered consumer.
+//
+// Producers publish asynchronously. Each may have as many messages unacknowledged as its options say, but all producers
+// of a layout together no more than inflight. A window that suits a client which batches, tens of
+// thousands of messages, would have the server refuse messages and leave its consumers without any; that would tell of the
+// client, not of the server.
 func NewJetStream(ctx context.Context, o driver.Options) (driver.Driver, error) {
 	set, err := readSettings(o.URL)
 	if err != nil {
@@ -102,7 +123,7 @@ func (d *streams) Open(ctx context.Context, l driver.Layout) (driver.Space, erro
 	if err != nil {
 		return nil, fmt.Errorf("creating stream %s: %w", l.Name, err)
 	}
-	s := &streamSpace{d: d, layout: l.Name, stream: stream}
+	s := &streamSpace{d: d, layout: l.Name, stream: stream, shares: shares{total: d.settings.inFlight}}
 	for _, sub := range l.Subscriptions {
 		if !sub.Durable {
 			continue
@@ -119,6 +140,7 @@ type streamSpace struct {
 	d      *streams
 	layout string
 	stream jetstream.Stream
+	shares shares
 }
 
 // durable is the consumer of a subscription; made if it does not exist.

@@ -2,7 +2,10 @@ package nats
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,19 +24,36 @@ func (s *streamSpace) Producer(ctx context.Context, o driver.ProducerOptions) (d
 	}
 	p := &streamProducer{
 		link: l, layout: s.layout, done: o.Done, subjects: make(map[int]string),
-		room: make(chan struct{}, o.InFlight), pending: make(map[*nats.Msg]uint64, o.InFlight),
+		asked: o.InFlight, shares: &s.shares, freed: make(chan struct{}, 1), pending: make(map[*nats.Msg]uint64), wake: -1,
 	}
 	p.js, err = jetstream.New(l.Conn,
-		jetstream.WithPublishAsyncMaxPending(o.InFlight+1), // never reached: room is
+		jetstream.WithPublishAsyncMaxPending(o.InFlight+1), // never reached: the window is
 		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { p.finish(m, nil) }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { p.finish(m, err) }),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { p.finish(m, explain(err)) }),
 	)
 	if err != nil {
 		l.close()
 		return nil, err
 	}
+	s.shares.producers.Add(1)
 	return p, nil
 }
+
+// shares divide what may be unacknowledged in a stream among its producers.
+type shares struct {
+	total     int          // messages, at least 1
+	producers atomic.Int64 // that are open
+}
+
+// each is what one producer may have unacknowledged, at least 1.
+func (s *shares) each() int { return max(1, s.total/max(1, int(s.producers.Load()))) }
+
+// tooManyRequests is JetStream's error code for a message that it dropped because too many waited to be stored.
+const tooManyRequests = 10167
+
+// wakeBatch is how many messages, at most, must be done before a sender that waits for room goes on: waking for each
+// one costs more than the message.
+const wakeBatch = 64
 
 type streamProducer struct {
 	link     *link
@@ -41,36 +61,67 @@ type streamProducer struct {
 	layout   string
 	done     func(tag uint64, err error)
 	subjects map[int]string // of destinations; the sender's
-	room     chan struct{}  // one element for each message in flight
+	asked    int            // messages in flight that the caller allows
+	shares   *shares        // what the stream allows
+	freed    chan struct{}  // told when there is the room that the sender waits for
 
 	mu      sync.Mutex
 	pending map[*nats.Msg]uint64 // guarded by mu; tags of messages in flight that nobody is reporting on
 	open    int                  // guarded by mu; messages in flight
+	wake    int                  // guarded by mu; the sender waits until no more are open; negative: it does not
 	idle    chan struct{}        // guarded by mu; if not nil, closed when none are
 	closed  bool                 // guarded by mu
 }
 
-func (p *streamProducer) Send(ctx context.Context, m driver.Message) error {
-	select {
-	case p.room <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+// enter takes room for a message, and waits for it if there is none.
+func (p *streamProducer) enter(ctx context.Context, m *nats.Msg, tag uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed {
+		limit := min(p.asked, p.shares.each())
+		if p.open < limit {
+			p.pending[m] = tag
+			p.open++
+			return nil
+		}
+		p.wake = limit - min(limit/16+1, wakeBatch)
+		p.mu.Unlock()
+		var err error
+		select {
+		case <-p.freed:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		p.mu.Lock()
+		if err != nil {
+			if p.wake < 0 {
+				<-p.freed // was told at the same time
+			}
+			p.wake = -1
+			return err
+		}
 	}
+	return nats.ErrConnectionClosed
+}
+
+// rouse tells the sender that there is room, or that there will not be any. The caller holds mu.
+func (p *streamProducer) rouse() {
+	if p.wake >= 0 {
+		p.wake = -1
+		p.freed <- struct{}{} // has room: the sender takes one for each time that wake was set
+	}
+}
+
+func (p *streamProducer) Send(ctx context.Context, m driver.Message) error {
 	s, ok := p.subjects[m.Destination]
 	if !ok {
 		s = subject(p.layout, m.Destination)
 		p.subjects[m.Destination] = s
 	}
 	msg := &nats.Msg{Subject: s, Data: m.Payload}
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		<-p.room
-		return nats.ErrConnectionClosed
+	if err := p.enter(ctx, msg, m.Tag); err != nil {
+		return err
 	}
-	p.pending[msg] = m.Tag
-	p.open++
-	p.mu.Unlock()
 	_, err := p.js.PublishMsgAsync(msg)
 	if err == nil {
 		return nil
@@ -79,6 +130,15 @@ func (p *streamProducer) Send(ctx context.Context, m driver.Message) error {
 		return nil // it failed elsewhere as well, and that was reported
 	}
 	p.reported()
+	return err
+}
+
+// explain adds to an error what can be done about it.
+func explain(err error) error {
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && refused.ErrorCode == tooManyRequests {
+		return fmt.Errorf("%w (the server drops what comes while max_buffered_msgs wait to be stored: lower inflight of the URL)", err)
+	}
 	return err
 }
 
@@ -93,10 +153,12 @@ func (p *streamProducer) take(m *nats.Msg) (tag uint64, ours bool) {
 
 // reported makes room for another message.
 func (p *streamProducer) reported() {
-	<-p.room
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.open--; p.open == 0 && p.idle != nil {
+	if p.open--; p.open <= p.wake {
+		p.rouse()
+	}
+	if p.open == 0 && p.idle != nil {
 		close(p.idle)
 		p.idle = nil
 	}
@@ -131,7 +193,11 @@ func (p *streamProducer) Flush(ctx context.Context) error {
 func (p *streamProducer) Close() error {
 	p.link.close()
 	p.mu.Lock()
-	p.closed = true
+	if !p.closed {
+		p.closed = true
+		p.shares.producers.Add(-1)
+	}
+	p.rouse()
 	left := make([]*nats.Msg, 0, len(p.pending))
 	for m := range p.pending {
 		left = append(left, m)

@@ -21,6 +21,7 @@ const (
 	dialTimeout  = 5 * time.Second
 	flushTimeout = time.Minute
 	closeTimeout = 10 * time.Second
+	closeGrace   = time.Second // for a last write to a server that may not be reading
 )
 
 // subject is where the messages of a destination go.
@@ -37,6 +38,7 @@ type link struct {
 	logf func(format string, args ...any)
 	lost func(said string) // of messages that are not delivered; may be nil
 	end  atomic.Pointer[error]
+	raw  atomic.Pointer[net.Conn] // the one dialed last
 }
 
 // connect makes a connection that comes back by itself, unless its network is cut.
@@ -46,7 +48,7 @@ func connect(ctx context.Context, o driver.Options, network *driver.Network, los
 	}
 	l := &link{logf: o.Logf, lost: lost}
 	u := url.URL{Scheme: "nats", Host: o.URL.Host, User: o.URL.User}
-	dialer := dialer{network, func() { l.fail(driver.ErrCut) }}
+	dialer := dialer{network, &l.raw, func() { l.fail(driver.ErrCut) }}
 	nc, err := nats.Connect(u.String(),
 		nats.Name("godwit-bench"),
 		nats.SetCustomDialer(dialer),
@@ -102,15 +104,22 @@ func (l *link) Err() error {
 	return nil
 }
 
-// close ends the connection on purpose.
+// close ends the connection on purpose. The client library would write what it has left, for up to a minute.
 func (l *link) close() {
 	l.fail(nats.ErrConnectionClosed)
+	hanging := time.AfterFunc(closeGrace, func() {
+		if c := l.raw.Load(); c != nil {
+			_ = (*c).Close() // ends the write
+		}
+	})
+	defer hanging.Stop()
 	l.Conn.Close()
 }
 
 // dialer connects through a network that may be cut.
 type dialer struct {
 	net *driver.Network
+	raw *atomic.Pointer[net.Conn] // is told of the connection
 	cut func()
 }
 
@@ -120,6 +129,9 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	c, err := d.net.DialContext(ctx, network, address)
 	if errors.Is(err, driver.ErrCut) {
 		d.cut()
+	}
+	if err == nil {
+		d.raw.Store(&c)
 	}
 	return c, err
 }

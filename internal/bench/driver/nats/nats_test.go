@@ -68,7 +68,7 @@ func TestJetStream(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, q := range []string{"storage=disk", "replicas=0", "replicas=x", "ackwait=1", "ackwait=-1s"} {
+	for _, q := range []string{"storage=disk", "replicas=0", "replicas=x", "ackwait=1", "ackwait=-1s", "inflight=0", "inflight=x"} {
 		if _, err := NewJetStream(context.Background(), options(t, "jetstream://127.0.0.1:1?"+q)); err == nil {
 			t.Errorf("%s is accepted", q)
 		}
