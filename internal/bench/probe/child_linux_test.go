@@ -239,7 +239,8 @@ func startAs(t testing.TB, as string, uid int, args ...string) *child {
 	}
 	c := &child{t: t, dir: t.TempDir(), cmd: exec.Command(exe, args...)}
 	c.cmd.Dir = c.dir
-	c.cmd.Env = append(os.Environ(), role+"="+as)
+	// A program with the race detector otherwise waits for a second before it exits.
+	c.cmd.Env = append(os.Environ(), role+"="+as, "GORACE=atexit_sleep_ms=0")
 	c.cmd.Stderr = os.Stderr
 	if uid != os.Getuid() {
 		// The binary may be where that user cannot get to by its path.
