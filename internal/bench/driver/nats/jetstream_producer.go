@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,6 +38,10 @@ func (s *streamSpace) Producer(ctx context.Context, o driver.ProducerOptions) (d
 		return nil, err
 	}
 	s.shares.producers.Add(1)
+	go func() {
+		<-l.over // nats.go forgets then what waited to be sent
+		p.end()
+	}()
 	return p, nil
 }
 
@@ -101,7 +107,7 @@ func (p *streamProducer) enter(ctx context.Context, m *nats.Msg, tag uint64) err
 			return err
 		}
 	}
-	return nats.ErrConnectionClosed
+	return p.link.Err() // says why: there is nothing else that closes a producer
 }
 
 // rouse tells the sender that there is room, or that there will not be any. The caller holds mu.
@@ -192,19 +198,21 @@ func (p *streamProducer) Flush(ctx context.Context) error {
 // Close fails what is not acknowledged.
 func (p *streamProducer) Close() error {
 	p.link.close()
+	p.end()
+	return nil
+}
+
+// end takes no more messages and fails those in flight.
+func (p *streamProducer) end() {
 	p.mu.Lock()
 	if !p.closed {
 		p.closed = true
 		p.shares.producers.Add(-1)
 	}
 	p.rouse()
-	left := make([]*nats.Msg, 0, len(p.pending))
-	for m := range p.pending {
-		left = append(left, m)
-	}
+	left := slices.Collect(maps.Keys(p.pending))
 	p.mu.Unlock()
 	for _, m := range left {
-		p.finish(m, nats.ErrConnectionClosed)
+		p.finish(m, p.link.Err())
 	}
-	return nil
 }

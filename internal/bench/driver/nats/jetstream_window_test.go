@@ -120,6 +120,42 @@ func TestClosingEndsASenderThatWaits(t *testing.T) {
 	}
 }
 
+func TestCuttingFailsWhatWaitsToBeSent(t *testing.T) {
+	space := silent(t, "?inflight=1000000")
+	for range 2 {
+		network := new(driver.Network)
+		taken, done := 0, new(atomic.Int64)
+		p, err := space.Producer(t.Context(), driver.ProducerOptions{
+			Net: network, InFlight: 1 << 20, Done: func(uint64, error) { done.Add(1) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		for err == nil {
+			if err = p.Send(ctx, driver.Message{Payload: []byte("x")}); err == nil {
+				taken++
+			}
+			if taken == 100 {
+				go network.Cut()
+			}
+		}
+		if ctx.Err() != nil {
+			t.Fatal("a cut producer takes messages")
+		}
+		if err := p.Flush(ctx); err != nil {
+			t.Errorf("%d of %d messages are done when flushing ends: %v", done.Load(), taken, err)
+		}
+		cancel()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := done.Load(); n != int64(taken) {
+			t.Errorf("%d of %d messages are done in the end", n, taken)
+		}
+	}
+}
+
 func TestRefusedMessagesSayWhatToDo(t *testing.T) {
 	err := explain(&jetstream.APIError{Code: 429, ErrorCode: tooManyRequests, Description: "too many requests"})
 	for _, want := range []string{"too many requests", "max_buffered_msgs", "inflight"} {

@@ -39,6 +39,7 @@ type link struct {
 	lost func(said string) // of messages that are not delivered; may be nil
 	end  atomic.Pointer[error]
 	raw  atomic.Pointer[net.Conn] // the one dialed last
+	over chan struct{}            // closed when the connection will not come back
 }
 
 // connect makes a connection that comes back by itself, unless its network is cut.
@@ -46,7 +47,7 @@ func connect(ctx context.Context, o driver.Options, network *driver.Network, los
 	if network == nil {
 		network = o.Net
 	}
-	l := &link{logf: o.Logf, lost: lost}
+	l := &link{logf: o.Logf, lost: lost, over: make(chan struct{})}
 	u := url.URL{Scheme: "nats", Host: o.URL.Host, User: o.URL.User}
 	dialer := dialer{network, &l.raw, func() { l.fail(driver.ErrCut) }}
 	nc, err := nats.Connect(u.String(),
@@ -54,7 +55,10 @@ func connect(ctx context.Context, o driver.Options, network *driver.Network, los
 		nats.SetCustomDialer(dialer),
 		nats.Timeout(dialTimeout),
 		nats.MaxReconnects(-1),
-		nats.ClosedHandler(func(nc *nats.Conn) { l.fail(nats.ErrConnectionClosed) }),
+		nats.ClosedHandler(func(*nats.Conn) {
+			l.fail(nats.ErrConnectionClosed)
+			close(l.over)
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil && l.Err() == nil {
 				l.logf("disconnected: %v", err)
