@@ -61,3 +61,6 @@ func (*Syncs) Stop() []Sync { return nil }
 
 // Blind says why syncs may have gone unseen.
 func (*Syncs) Blind() string { return ErrUnsupported.Error() }
+
+// WriteBack does nothing.
+func WriteBack() {}

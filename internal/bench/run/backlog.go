@@ -213,8 +213,7 @@ func (x *trial) catchUp(ctx context.Context, space driver.Space, late driver.Sub
 		done <- caught{time.Since(begin).Seconds(), err}
 	}()
 	beside := load.Phase{ID: phaseMeasured, Rate: p.Rate.PerSecond, Duration: time.Duration(x.s.Duration), Record: true}
-	stop := x.watch()
-	sent, err := x.phase(ctx, "the tail beside the catch-up read", beside)
+	_, err := x.phase(ctx, "the tail beside the catch-up read", beside)
 	if err != nil {
 		cancel()
 		<-done
@@ -227,7 +226,6 @@ func (x *trial) catchUp(ctx context.Context, space driver.Space, late driver.Sub
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
-	stop(sent.Acked)
 	f := x.out.Figures
 	f[result.CatchUpPerSecond] = float64(backlog) / c.seconds
 	f[result.CatchUpMiB] = f[result.CatchUpPerSecond] * float64(p.Size) / (1 << 20)

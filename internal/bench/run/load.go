@@ -96,6 +96,12 @@ func (x *trial) fill(ctx context.Context) error {
 
 // loaded warms up, measures, and waits for the last message.
 func (x *trial) loaded(ctx context.Context, rate float64) error {
+	if n := x.step.point.Destinations; n > 1 {
+		// Keys go round, and with them destinations.
+		if _, err := x.phase(ctx, "sending to each destination once", load.Phase{ID: phaseBacklog, Messages: int64(n)}); err != nil {
+			return err
+		}
+	}
 	if w := time.Duration(x.s.Warmup); w > 0 {
 		if _, err := x.phase(ctx, "warming up", load.Phase{ID: phaseWarmup, Rate: rate, Duration: w}); err != nil {
 			return err
@@ -122,7 +128,7 @@ func (x *trial) rates(sent load.Sent, rate float64) {
 		return
 	}
 	if rate > 0 {
-		f[result.IntendedPerSecond] = rate
+		f[result.IntendedPerSecond] = float64(sent.Offered) / time.Duration(x.s.Duration).Seconds() // what was due: arrivals are random
 	}
 	f[result.ProducedPerSecond] = float64(sent.AckedDuring) / seconds
 	through := f[result.ProducedPerSecond]

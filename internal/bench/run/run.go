@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -158,7 +159,10 @@ func (r *runner) scenario(ctx context.Context, s *scenario.Scenario) error {
 	for round := range s.Rounds {
 		for i, st := range steps {
 			for k := range r.Targets {
-				k = (k + round) % len(r.Targets) // nobody is always first
+				// Nobody is always first, nor always after the same one.
+				if k = (k + round/2) % len(r.Targets); round%2 == 1 {
+					k = len(r.Targets) - 1 - k
+				}
 				cell := &out.Cells[k*len(steps)+i]
 				if err := r.measure(ctx, s, st, r.Targets[k], cell, round); err != nil {
 					return err
@@ -176,10 +180,15 @@ func (r *runner) measure(ctx context.Context, s *scenario.Scenario, st step, t *
 	}
 	r.n++
 	x := r.trial(t, s, st)
+	x.seed = seed(s, st, round)
 	r.Progress.Begin(r.n, label(s, st, t, round), x.live)
 	if cell.Unsupported != "" {
 		r.Progress.End("unsupported: " + cell.Unsupported)
 		return nil
+	}
+	if t.Local() {
+		x.do("waiting until the page cache is written")
+		probe.WriteBack()
 	}
 	err := st.measure(ctx, x)
 	x.close()
@@ -199,6 +208,13 @@ func (r *runner) measure(ctx context.Context, s *scenario.Scenario, st step, t *
 	cell.Rounds = append(cell.Rounds, x.out)
 	r.Progress.End(outcome(&x.out))
 	return nil
+}
+
+// seed draws the arrivals of a step in a round: the same for every target.
+func seed(s *scenario.Scenario, st step, round int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, s.Name, st.params, round)
+	return h.Sum64()
 }
 
 // label names a measurement for people.

@@ -186,7 +186,7 @@ func TestShare(t *testing.T) {
 		t.Fatalf("cells %+v", cells)
 	}
 	low, high := cells[0].Rounds[0].Figures[result.IntendedPerSecond], cells[1].Rounds[0].Figures[result.IntendedPerSecond]
-	if low <= 0 || high != 2*low {
+	if low <= 0 || high < 1.8*low || high > 2.2*low { // arrivals are random
 		t.Fatalf("rates %v and %v are not of one maximum", low, high)
 	}
 }

@@ -32,6 +32,7 @@ type trial struct {
 	net    *driver.Network
 	driver driver.Driver
 	out    result.Round
+	seed   uint64 // of arrivals
 
 	// What close undoes, in order.
 	mu        sync.Mutex
@@ -128,7 +129,7 @@ func (x *trial) start(ctx context.Context, space driver.Space, producers int) er
 	session := load.NewSession(load.Options{
 		Run: uint64(x.r.started.UnixNano()) + uint64(x.r.trials), Keys: max(1, x.s.Message.Keys), Destinations: max(1, p.Destinations),
 		Size: max(p.Size, load.HeaderSize), InFlight: inFlight, NoAck: x.s.Clients.Ack == scenario.AckNone,
-		Seed: uint64(x.r.trials),
+		Seed: x.seed,
 	})
 	x.mu.Lock()
 	x.session = session
