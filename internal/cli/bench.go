@@ -79,7 +79,7 @@ func (c *benchRunCmd) Run(e *env) error {
 	p := newBenchProgress(e.err)
 	r, measured := measure.Run(e.ctx, measure.Options{
 		Scenarios: scenarios, Targets: targets, Version: e.programs.Version, NoProbe: c.NoProbe, Idle: c.Idle, Progress: p,
-		Commands: append(c.Command, c.line(targets)),
+		Commands: append(c.Command, c.line(targets)), Measured: func(r *bench.Run) error { return saveRun(c.Out, r) },
 	})
 	p.close()
 	if measured != nil && len(r.Scenarios) == 0 {
@@ -194,10 +194,18 @@ const (
 
 // writeReport writes all forms of a run into a directory.
 func writeReport(dir string, r *bench.Run) error {
-	return errors.Join(
-		writeFile(filepath.Join(dir, runFile), func(w io.Writer) error { return bench.Save(w, r) }),
+	return errors.Join(saveRun(dir, r),
 		writeFile(filepath.Join(dir, htmlFile), func(w io.Writer) error { return report.HTML(w, r) }),
 		writeFile(filepath.Join(dir, markdownFile), func(w io.Writer) error { return report.Markdown(w, r) }))
+}
+
+// saveRun writes the run's data, in place of what was there.
+func saveRun(dir string, r *bench.Run) error {
+	file := filepath.Join(dir, runFile)
+	if err := writeFile(file+".new", func(w io.Writer) error { return bench.Save(w, r) }); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 func writeFile(path string, write func(io.Writer) error) error {

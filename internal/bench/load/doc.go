@@ -15,6 +15,9 @@
 // still under way. It gives up when nothing was acknowledged for stallTimeout, or overrunTimeout after the
 // end of its time: what is not acknowledged then has failed, with the time waited so far as its latency.
 //
+// Refusals. A message that the target or its client refuses has failed; sooner than quickly it has no latency, for a refusal that is
+// quick would make the rest look quick.
+//
 // The audit. Message n of a producer has key n mod Keys, and its sequence number counts that key's messages over
 // all phases. Of a subscription, producer and key it is known how far messages arrived, and which ones
 // below that have not: memory grows with the gaps, not with the messages. Failed messages may arrive and may not: they

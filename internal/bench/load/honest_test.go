@@ -105,6 +105,22 @@ func TestFaultsAreCounted(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreNoLatency has one message in three refused at once: the latency is that of the others.
+func TestRefusalsAreNoLatency(t *testing.T) {
+	tg := &target{latency: 50 * time.Millisecond, queue: 1000, verdict: func(_, n int) verdict {
+		if n%3 == 0 {
+			return verdict{err: errBroken}
+		}
+		return verdict{deliver: 1, after: 50 * time.Millisecond}
+	}}
+	within(t, Options{InFlight: 1000}, 1, tg, func(r *rig) {
+		sent := r.send(Phase{ID: 1, Rate: 1000, Duration: time.Second, Record: true})
+		if l, _ := r.Latency(1); l.Count != sent.Acked || l.At(0) < 99e3 {
+			r.Errorf("%d messages acknowledged, latency of %d from %.0f µs", sent.Acked, l.Count, l.At(0))
+		}
+	})
+}
+
 // TestSilenceIsLatency has some messages never acknowledged: they fail, and count with the time that was waited.
 func TestSilenceIsLatency(t *testing.T) {
 	tg := &target{latency: time.Millisecond, queue: 100, verdict: func(_, n int) verdict {

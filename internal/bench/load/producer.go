@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"godwit/internal/bench/driver"
 )
@@ -16,6 +17,10 @@ const (
 	slotsAtOnce = 64 // payloads are made for so many slots together
 	errorTexts  = 5  // kept of a phase
 )
+
+// quickly bounds the refusals that are no latency: the time of a message that failed later than that was waited for nothing, and
+// counts.
+const quickly = time.Second
 
 // errLate says why a message was given up.
 var errLate = errors.New("not acknowledged")
@@ -120,7 +125,7 @@ func (p *producer) done(t uint64, err error) {
 
 // settle accounts for a message that is done, with mu held.
 func (p *producer) settle(key uint32, seq uint64, waited, now int64, err error) {
-	if p.rec != nil {
+	if p.rec != nil && (err == nil || waited >= int64(quickly)) {
 		p.rec.record(waited)
 	}
 	if err == nil {

@@ -81,7 +81,7 @@ func (b *builder) index(target int, of func(*result.Cell) []result.Spread, expon
 		sum, n := 0.0, 0
 		for j := range points {
 			base, c := points[j].Cells[0], points[j].Cells[target]
-			if base == nil {
+			if base == nil || !base.Sound() || exponent < 0 && uneven(points[j]) {
 				continue
 			}
 			for k, v := range of(base) {
@@ -89,7 +89,7 @@ func (b *builder) index(target int, of func(*result.Cell) []result.Spread, expon
 					continue
 				}
 				out.Of++
-				if c == nil {
+				if c == nil || !c.Sound() {
 					continue
 				}
 				if w := of(c)[k]; w.N > 0 && w.Median > 0 {

@@ -311,6 +311,9 @@ func (b *builder) ratio(p *point, target int, way result.Direction, of func(*res
 	if target == 0 {
 		return cell{Text: "1x", Mark: dim}
 	}
+	if !p.Cells[0].Sound() || !p.Cells[target].Sound() {
+		return cell{Text: "✗", Mark: dim}
+	}
 	x := v.Median / base.Median
 	c := cell{Text: times(x), Mark: dim}
 	switch {

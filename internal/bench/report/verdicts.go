@@ -104,9 +104,12 @@ func (b *builder) contest(group []int, way result.Direction, of func(*result.Sce
 		}
 		_, points := b.points(s)
 		for j := range points {
+			if way == result.LessIsBetter && uneven(points[j]) {
+				continue // a latency at a lower rate is no better
+			}
 			values := map[int]result.Spread{}
 			for _, t := range group {
-				if cell := points[j].Cells[t]; cell != nil {
+				if cell := points[j].Cells[t]; cell != nil && cell.Sound() {
 					if v := of(s, cell); v.N > 0 {
 						values[t] = v
 					}

@@ -145,6 +145,20 @@ func (c *Cell) Failures() map[int]string {
 	return m
 }
 
+// refusable is the part of a cell's messages that may fail without its figures being about something else.
+const refusable = 0.01
+
+// Sound says that the target did what the figures are about: it lost nothing, and refused next to nothing. Figures of others are shown
+// and not compared, for what is left out costs nothing.
+func (c *Cell) Sound() bool {
+	for i := range c.Rounds {
+		if a := c.Rounds[i].Audit; a != nil && (a.Lost > 0 || float64(a.Failed) > refusable*float64(a.Sent)) {
+			return false
+		}
+	}
+	return true
+}
+
 // Outcome is a benefit over all rounds: the worst score, since a promise that is sometimes broken is not kept.
 type Outcome struct {
 	Score   string
@@ -159,26 +173,31 @@ type Outcome struct {
 // Scores are the scores of a benefit, best first.
 var Scores = []string{ScoreKept, ScorePartly, ScoreLost, ScoreUnsupported}
 
-// Outcome sums the rounds' benefits up; nil if there is none.
+// Outcome sums the rounds' benefits up; nil if there is none. Beside rounds that have one, a round that failed has not kept it.
 func (c *Cell) Outcome() *Outcome {
 	if c.Unsupported != "" {
 		return &Outcome{Score: ScoreUnsupported, Detail: c.Unsupported}
 	}
-	o, worst := &Outcome{}, -1
+	var all []*Benefit
+	scored := false
 	for i := range c.Rounds {
-		if b := c.Rounds[i].Benefit; b != nil {
-			worst = max(worst, slices.Index(Scores, b.Score))
-			o.Of++
+		switch r := &c.Rounds[i]; {
+		case r.Benefit != nil:
+			all, scored = append(all, r.Benefit), true
+		case r.Error != "":
+			all = append(all, &Benefit{Score: ScoreLost, Seconds: -1, Detail: "failed: " + r.Error})
 		}
 	}
-	if worst < 0 {
+	if !scored {
 		return nil
 	}
-	o.Score = Scores[worst]
+	worst := slices.MaxFunc(all, func(a, b *Benefit) int {
+		return slices.Index(Scores, a.Score) - slices.Index(Scores, b.Score)
+	})
+	o := &Outcome{Score: worst.Score, Of: len(all)}
 	var seconds []float64
-	for i := range c.Rounds {
-		b := c.Rounds[i].Benefit
-		if b == nil || b.Score != o.Score {
+	for _, b := range all {
+		if b.Score != o.Score {
 			continue
 		}
 		if o.Rounds == 0 {
@@ -188,7 +207,9 @@ func (c *Cell) Outcome() *Outcome {
 			o.Said = b.Said
 		}
 		o.Rounds++
-		seconds = append(seconds, b.Seconds)
+		if b.Seconds >= 0 {
+			seconds = append(seconds, b.Seconds)
+		}
 	}
 	o.Seconds = Of(seconds...)
 	return o

@@ -116,12 +116,15 @@ func TestOutcomeIsTheWorstRound(t *testing.T) {
 	c := Cell{Rounds: []Round{
 		{Benefit: &Benefit{Score: ScoreKept, Seconds: 1, Said: "fine", Detail: "all"}},
 		{Benefit: &Benefit{Score: ScorePartly, Seconds: 4, Detail: "most"}},
-		{Error: "no answer"},
 		{Benefit: &Benefit{Score: ScorePartly, Seconds: 6, Said: "slow", Detail: "some"}},
 	}}
 	o := c.Outcome()
 	if o.Score != ScorePartly || o.Seconds != (Spread{5, 4, 6, 2}) || o.Said != "slow" || o.Detail != "most" || o.Rounds != 2 || o.Of != 3 {
 		t.Errorf("got %+v", o)
+	}
+	failed := Cell{Rounds: append([]Round{{Error: "no answer"}}, c.Rounds...)}
+	if o := failed.Outcome(); o.Score != ScoreLost || o.Seconds.N != 0 || o.Detail != "failed: no answer" || o.Rounds != 1 || o.Of != 4 {
+		t.Errorf("a round failed: got %+v", o)
 	}
 	if o := (&Cell{Unsupported: "no queues"}).Outcome(); o.Score != ScoreUnsupported || o.Detail != "no queues" {
 		t.Errorf("got %+v", o)
@@ -132,6 +135,21 @@ func TestOutcomeIsTheWorstRound(t *testing.T) {
 	s := Scenario{Cells: []Cell{{}, c}}
 	if !s.Benefits() || (&Scenario{Cells: []Cell{{}}}).Benefits() {
 		t.Error("a scenario scores benefits if any round has one")
+	}
+}
+
+// TestSound tells figures of what happened from those of what did not.
+func TestSound(t *testing.T) {
+	for want, rounds := range map[bool][]Round{
+		true:  {{}, {Audit: &Audit{Sent: 1000, Acked: 990, Failed: 10, Duplicates: 5}}},
+		false: {{Audit: &Audit{Sent: 1000, Acked: 1000}}, {Audit: &Audit{Sent: 1000, Acked: 1000, Lost: 1}}},
+	} {
+		if c := (Cell{Rounds: rounds}); c.Sound() != want {
+			t.Errorf("%+v: sound is %v", rounds, !want)
+		}
+	}
+	if c := (Cell{Rounds: []Round{{Audit: &Audit{Sent: 1000, Failed: 11}}}}); c.Sound() {
+		t.Error("a target that refuses is sound")
 	}
 }
 

@@ -89,6 +89,9 @@ func measureBacklog(ctx context.Context, x *trial) error {
 		return err
 	}
 	stop(x.out.Audit.Acked)
+	if x.out.Audit.Lost > 0 {
+		return nil // what was not read took no time
+	}
 	x.out.Figures[result.ReadMiB] = float64(late.Received()) * float64(p.Size) / (1 << 20) / x.lastArrival().Sub(first).Seconds()
 	return nil
 }

@@ -39,12 +39,18 @@ func (x *trial) score(kept string, took time.Duration, timed, detail string, arg
 }
 
 // complete is the score of a benefit that is about every message arriving.
-func complete(lost int64) string {
-	if lost > 0 {
+func complete(a *result.Audit) string {
+	switch {
+	case a.Lost > 0 || a.Acked == 0:
 		return result.ScoreLost
+	case a.Failed > 0:
+		return result.ScorePartly
 	}
 	return result.ScoreKept
 }
+
+// since is how long after begin the last message came; 0 if none did.
+func (x *trial) since(begin time.Time) time.Duration { return max(0, x.lastArrival().Sub(begin)) }
 
 // single is the layout and the session of a benefit with one subscription that is there from the beginning.
 func (x *trial) single(ctx context.Context, sub driver.Subscription) (driver.Space, *load.Subscription, error) {
@@ -99,7 +105,7 @@ func receiverDown(ctx context.Context, x *trial) error {
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
-	x.score(complete(x.out.Audit.Lost), x.lastArrival().Sub(back), "from its return to having all that it missed",
+	x.score(complete(x.out.Audit), x.since(back), "from its return to having all that it missed",
 		"%d messages were sent while it was away; %d are lost", missed.Acked, x.out.Audit.Lost)
 	return nil
 }
@@ -156,7 +162,7 @@ func receiverMoved(ctx context.Context, x *trial) error {
 		took = t.Sub(begin)
 	default:
 	}
-	x.score(complete(x.out.Audit.Lost), took, "from leaving the old address to the first message at the new one",
+	x.score(complete(x.out.Audit), took, "from leaving the old address to the first message at the new one",
 		"%d messages were sent meanwhile, to nobody's address; %d are lost", sent.Acked, x.out.Audit.Lost)
 	return nil
 }
@@ -179,7 +185,7 @@ func receiversMany(ctx context.Context, x *trial) error {
 	if l := x.out.EndToEnd; l != nil {
 		slowest = time.Duration(l.Max * float64(time.Microsecond))
 	}
-	x.score(complete(x.out.Audit.Lost), slowest, "the slowest delivery to any of them",
+	x.score(complete(x.out.Audit), slowest, "the slowest delivery to any of them",
 		"%d receivers, %d messages each; %d deliveries are lost", manyReceivers, sent.Acked, x.out.Audit.Lost)
 	return nil
 }
@@ -215,7 +221,7 @@ func senderWaits(ctx context.Context, x *trial) error {
 	if l := x.out.Producer; l != nil {
 		longest = time.Duration(l.Max * float64(time.Microsecond))
 	}
-	kept := complete(x.out.Audit.Lost)
+	kept := complete(x.out.Audit)
 	if kept == result.ScoreKept && (sent.Failed > 0 || longest > waitedFor) {
 		kept = result.ScorePartly
 	}

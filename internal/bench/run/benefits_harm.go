@@ -80,7 +80,7 @@ func (x *trial) kill(ctx context.Context, ackEach bool, each string) error {
 	select {
 	case t := <-again:
 		took = t.Sub(killed)
-		kept = complete(x.out.Audit.Lost)
+		kept = complete(x.out.Audit)
 	default:
 	}
 	x.score(kept, took, "from its death to the message reaching another receiver",
@@ -206,7 +206,7 @@ func (x *trial) returns(ctx context.Context, space driver.Space, sub driver.Subs
 		return err
 	}
 	x.out.Audit = nil // what is missing was removed on purpose
-	took := x.lastArrival().Sub(back)
+	took := x.since(back)
 	select {
 	case said := <-told:
 		x.score(result.ScoreKept, took, "from its return until it had been told and had what is left", "%d messages were removed; it was told", removed)

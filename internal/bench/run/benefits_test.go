@@ -52,3 +52,14 @@ func TestBenefitsNotKept(t *testing.T) {
 		}
 	}
 }
+
+// TestBenefitsRefused has a target take nothing: nothing is lost, and nothing is kept either.
+func TestBenefitsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range measured(t, &memory{refuseAll: true}, everyBenefit) {
+		r := c.Rounds[0]
+		if b := r.Benefit; b != nil && (b.Score == result.ScoreKept || b.Seconds < 0) || b == nil && r.Error == "" {
+			t.Errorf("%s: %+v", c.Params["benefit"], r)
+		}
+	}
+}

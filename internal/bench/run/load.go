@@ -41,7 +41,7 @@ func (x *trial) rate(ctx context.Context) (float64, error) {
 	}
 	p := x.step.point
 	p.Rate = scenario.Rate{}
-	key := fmt.Sprintf("%s %s %v", x.target.Name, x.s.Name, p)
+	key := fmt.Sprintf("%s\n%v\n%s", x.target.Name, p, x.s.YAML())
 	if found, ok := x.r.maxima[key]; ok {
 		return found * r.OfMax, nil
 	}
@@ -49,8 +49,13 @@ func (x *trial) rate(ctx context.Context) (float64, error) {
 	st := x.step
 	st.point.Rate = scenario.Rate{OfMax: 1}
 	y := x.r.trial(x.target, x.s, st)
-	err := measureLoad(ctx, y)
+	err := x.step.measure(ctx, y)
 	y.close()
+	y.conclude()
+	x.out.Notes = append(x.out.Notes, y.out.Notes...)
+	if a := y.out.Audit; a != nil && a.Lost+a.Failed > 0 {
+		x.note("searching for the maximum, %d messages were lost and %d failed", a.Lost, a.Failed)
+	}
 	found := y.out.Figures[result.ThroughputPerSecond]
 	if err != nil {
 		return 0, fmt.Errorf("searching for the maximum: %w", err)

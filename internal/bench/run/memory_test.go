@@ -19,6 +19,7 @@ type memory struct {
 	swapEvery   int  // one in so many comes after the next one
 	noDurable   bool // keeps nothing for receivers that are away
 	silent      bool // says nothing when it removes messages
+	refuseAll   bool // takes no message
 	refuseEach  bool // has no acknowledgement of single messages
 
 	mu     sync.Mutex
@@ -95,6 +96,10 @@ type memoryProducer struct {
 }
 
 func (p *memoryProducer) Send(_ context.Context, m driver.Message) error {
+	if p.s.m.refuseAll {
+		p.o.Done(m.Tag, errors.New("no room"))
+		return nil
+	}
 	for _, q := range p.s.subs {
 		q.put(slices.Clone(m.Payload))
 	}

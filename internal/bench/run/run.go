@@ -29,6 +29,8 @@ type Options struct {
 	Progress Progress
 	// Open makes a target's driver; nil means the real client of its protocol.
 	Open func(ctx context.Context, t *target.Target, o driver.Options) (driver.Driver, error)
+	// Measured is called after each scenario with what there is so far; its error ends the run. May be nil.
+	Measured func(*result.Run) error
 }
 
 // Progress is told how far a run is. Its methods are called from one goroutine at a time.
@@ -82,6 +84,11 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 	for _, s := range o.Scenarios {
 		if err := r.scenario(ctx, s); err != nil {
 			return r.run, err
+		}
+		if o.Measured != nil {
+			if err := o.Measured(r.run); err != nil {
+				return r.run, err
+			}
 		}
 	}
 	return r.run, nil

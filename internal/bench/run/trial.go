@@ -193,9 +193,18 @@ func (x *trial) settle(ctx context.Context) error {
 	x.do("waiting for the last messages")
 	begin := time.Now()
 	err := x.session.Wait(ctx, x.r.Idle)
-	x.out.Figures[result.DrainSeconds] = max(0, x.lastArrival().Sub(begin).Seconds())
 	a := x.session.Audit()
 	x.out.Audit = &a
+	if a.Lost == 0 {
+		x.out.Figures[result.DrainSeconds] = x.since(begin).Seconds()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.consumers {
+		if cerr := c.Err(); cerr != nil && err == nil {
+			err = fmt.Errorf("a consumer ended: %w", cerr)
+		}
+	}
 	return err
 }
 

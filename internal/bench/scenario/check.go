@@ -78,8 +78,16 @@ func (s *Scenario) checkKind() error {
 	if n := len(s.Points()); n > maxPoints {
 		return fmt.Errorf("%d combinations are more than %d: shorten a list", n, maxPoints)
 	}
+	for _, p := range s.Points() {
+		if n := s.Message.Keys * p.Producers * p.Consumers * p.Subscriptions; n > maxSequences {
+			return fmt.Errorf("keys, producers, consumers and subscriptions make %d sequences to be checked, more than %d: lower one of them", n, maxSequences)
+		}
+	}
 	return nil
 }
+
+// maxSequences bounds the memory of the audit: some ten bytes for each key of each producer at each consumer.
+const maxSequences = 50_000_000
 
 // Point is one combination of a scenario's parameters.
 type Point struct {

@@ -82,6 +82,7 @@ func TestRefused(t *testing.T) {
 		`{kind: backlog}`:                                "backlog.size or backlog.of_memory",
 		`{kind: catchup, backlog: {size: 1MiB}, rate: [max]}`:                                      "a rate in messages a second",
 		`{clients: {producers: [` + strings.Repeat("1,", 200) + `1], consumers: [1,1,1,1,1,1,1]}}`: "combinations",
+		"{message: {keys: 1000000}, clients: {producers: [100]}}":                                  "sequences to be checked",
 		strings.Repeat("#", maxFile+1):                                                             "bytes are more than",
 	} {
 		if _, err := Parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

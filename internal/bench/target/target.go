@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"godwit/internal/bench/driver"
 )
@@ -130,12 +131,18 @@ func (t *Target) Restart(ctx context.Context) error {
 	return nil
 }
 
+// controlTimeout is how long a script may take: brokers recover large logs.
+const controlTimeout = 10 * time.Minute
+
 // control runs the script with a verb.
 func (t *Target) control(ctx context.Context, verb string) (string, error) {
 	if t.Script == "" || t.Dir == "" {
 		return "", ErrNoScript
 	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
 	c := exec.CommandContext(ctx, t.Script, verb, t.Dir)
+	c.WaitDelay = time.Second // what the script started may hold its output open
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()

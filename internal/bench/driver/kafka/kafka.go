@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/bench/driver"
@@ -95,7 +96,7 @@ func (d *kafka) needShareGroups(ctx context.Context) error {
 }
 
 func (d *kafka) Traits() driver.Traits {
-	return driver.Traits{Acks: true, Retains: true, Replays: true}
+	return driver.Traits{Acks: d.settings.acks != kgo.NoAck(), Retains: true, Replays: true}
 }
 
 // Close ends what was not closed as well.
