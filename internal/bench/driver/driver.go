@@ -110,7 +110,8 @@ type ProducerOptions struct {
 	// called when the message was written.
 	NoAck bool
 	// InFlight is how many messages may be unacknowledged at most, at least 1; Send blocks at it. The
-	// client library's own buffers are sized so that it can be reached.
+	// client library's own buffers are sized so that it can be reached. A driver may allow fewer where its
+	// server, not its client, holds what is unacknowledged, and says so.
 	InFlight int
 	// Done is called once for each message that Send took, from any goroutine: err is nil when the
 	// target has acknowledged it. It must not block.
