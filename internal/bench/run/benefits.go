@@ -130,6 +130,10 @@ func receiverMoved(ctx context.Context, x *trial) error {
 	if err := c.Close(); err != nil {
 		return err
 	}
+	missed, err := x.phase(ctx, "receiver on its way", x.part(phaseBacklog, time.Second))
+	if err != nil {
+		return err
+	}
 	moved := x.net.Child()
 	moved.Local = secondAddress
 	begin := time.Now()
@@ -149,7 +153,7 @@ func receiverMoved(ctx context.Context, x *trial) error {
 		}
 		moving <- err
 	}()
-	sent, err := x.phase(ctx, "receiver moves", x.part(phaseMeasured, time.Duration(x.s.Duration)))
+	_, err = x.phase(ctx, "receiver at its second address", x.part(phaseMeasured, time.Duration(x.s.Duration)))
 	if err := errors.Join(err, <-moving); err != nil {
 		return err
 	}
@@ -162,8 +166,8 @@ func receiverMoved(ctx context.Context, x *trial) error {
 		took = t.Sub(begin)
 	default:
 	}
-	x.score(complete(x.out.Audit), took, "from leaving the old address to the first message at the new one",
-		"%d messages were sent meanwhile, to nobody's address; %d are lost", sent.Acked, x.out.Audit.Lost)
+	x.score(complete(x.out.Audit), took, "from connecting at the new address to the first message there",
+		"%d messages were sent while it had none; %d are lost", missed.Acked, x.out.Audit.Lost)
 	return nil
 }
 

@@ -205,10 +205,20 @@ func (x *trial) returns(ctx context.Context, space driver.Space, sub driver.Subs
 	if err := x.settle(ctx); err != nil {
 		return err
 	}
+	missing := x.out.Audit.Lost
 	x.out.Audit = nil // what is missing was removed on purpose
+	if missing == 0 && removed > 0 {
+		return errors.New("the target was asked to remove messages and delivered them all: what a reader is told cannot be seen")
+	}
 	took := x.since(back)
+	lost := max(0, missing-removed) // of what stayed
 	select {
 	case said := <-told:
+		if lost > 0 {
+			x.score(result.ScoreLost, took, "from its return until it had what arrived", "%d messages were removed; it was told, and %d that stayed are lost", removed, lost)
+			x.out.Benefit.Said = said
+			break
+		}
 		x.score(result.ScoreKept, took, "from its return until it had been told and had what is left", "%d messages were removed; it was told", removed)
 		x.out.Benefit.Said = said
 	default:

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"testing"
 
 	"godwit/internal/bench/result"
@@ -44,6 +45,7 @@ func TestBenefitsNotKept(t *testing.T) {
 	all := scores(t, &memory{noDurable: true, silent: true, refuseEach: true})
 	for title, want := range map[string]string{
 		"receiver down for a while":             result.ScoreLost,
+		"receiver's address changed":            result.ScoreLost,
 		"n receivers each get all":              result.ScoreKept,
 		"reader told that its data was removed": result.ScoreLost,
 	} {
@@ -62,4 +64,18 @@ func TestBenefitsRefused(t *testing.T) {
 			t.Errorf("%s: %+v", c.Params["benefit"], r)
 		}
 	}
+}
+
+// TestBenefitNotSeen has a target remove nothing: what a reader is told of removed messages is not known then.
+func TestBenefitNotSeen(t *testing.T) {
+	t.Parallel()
+	for _, c := range measured(t, &memory{keepsAll: true}, everyBenefit) {
+		if title := c.Params["benefit"]; title == "reader told that its data was removed" {
+			if r := c.Rounds[0]; r.Benefit != nil || !strings.Contains(r.Error, "delivered them all") {
+				t.Errorf("%s: %+v", title, r)
+			}
+			return
+		}
+	}
+	t.Error("it was not tried")
 }

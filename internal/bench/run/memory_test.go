@@ -19,6 +19,7 @@ type memory struct {
 	swapEvery   int  // one in so many comes after the next one
 	noDurable   bool // keeps nothing for receivers that are away
 	silent      bool // says nothing when it removes messages
+	keepsAll    bool // removes nothing when it is asked to
 	refuseAll   bool // takes no message
 	refuseEach  bool // has no acknowledgement of single messages
 
@@ -79,6 +80,9 @@ func (s *memorySpace) Consumer(_ context.Context, sub driver.Subscription, o dri
 }
 
 func (s *memorySpace) Discard(context.Context, int) error {
+	if s.m.keepsAll {
+		return nil
+	}
 	for _, q := range s.subs {
 		q.mu.Lock()
 		q.removed += len(q.waiting)
