@@ -8,7 +8,7 @@
 #   --configs    configurations of every peer that has them; default,synced if unsaid
 #   --scratch    where the brokers keep their data, on a disk; in .cache/bench if unsaid
 #
-# Without a scenario it runs throughput, latency and benefits; `bin/godwit bench list` has more. The report goes to
+# Without a scenario it runs throughput, latency, scaling-latency and benefits; `bin/godwit bench list` has more. The report goes to
 # .cache/bench/reports/TIME unless --out says otherwise. GODWIT_PEER_MEMORY=BYTES limits the memory of each broker, which
 # makes a backlog bigger than memory soon written: bench/peers/peer.sh tells how.
 #
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-case ${1:--} in -*) set -- throughput latency benefits "$@" ;; esac
+case ${1:--} in -*) set -- throughput latency scaling-latency benefits "$@" ;; esac
 case " $* " in
   *" --out"[\ =]*) ;;
   *) set -- "$@" --out ".cache/bench/reports/$(date -u +%FT%H-%M-%S)" ;;

@@ -147,7 +147,7 @@ func (b *builder) standings(all []standing) *table {
 		{Title: "target", Left: true},
 		{Title: "durability", Left: true, Says: "What was seen from outside of its acknowledgements."},
 		{Title: "throughput", Unit: "x " + first, Says: "Geometric mean over scenarios of the ratio of medians, closed loop and backlog reads and writes; the range is over scenarios."},
-		{Title: "latency", Unit: "x " + first, Says: "The same of end-to-end p99 in open loops, turned so that above 1 is faster; where rates are parts of a target's own maximum, so are these."},
+		{Title: "latency", Unit: "x " + first, Says: "The same of end-to-end p99 in open loops where all were sent the same rate, turned so that above 1 is faster."},
 		{Title: "both", Unit: "x " + first, Says: "Geometric mean of the two."},
 		{Title: "points", Says: "Points compared, of those that the first target has."},
 		{Title: "benefits kept", Says: "Those kept in full, and partly; of all that were tried."},

@@ -387,7 +387,7 @@ func (b *builder) latencyTable(stage result.Stage, name string, points []point) 
 	return t
 }
 
-// uneven says that the rates asked of targets at a point differ.
+// uneven says that the rates asked of targets at a point differ: by more than random arrivals do where a target lacks a round.
 func uneven(p point) bool {
 	var all []float64
 	for _, c := range p.Cells {
@@ -395,7 +395,7 @@ func uneven(p point) bool {
 			all = append(all, c.Spread(result.IntendedPerSecond).Median)
 		}
 	}
-	return len(all) > 1 && slices.Max(all) > slices.Min(all)*1.01
+	return len(all) > 1 && slices.Max(all) > slices.Min(all)*1.05
 }
 
 // latencyAt is a percentile in microseconds; none if it is rarer than one message of a round.

@@ -6,7 +6,7 @@ const (
 	ConsumedPerSecond   Figure = "consumed_per_second"       // messages that the slowest subscription received, a second
 	ThroughputPerSecond Figure = "throughput_per_second"     // the smaller of the two: what can be sustained
 	ThroughputMiB       Figure = "throughput_mib_per_second" // payload at ThroughputPerSecond
-	IntendedPerSecond   Figure = "intended_per_second"       // what the schedule asked for
+	IntendedPerSecond   Figure = "intended_per_second"       // what was due
 	BacklogAtEnd        Figure = "backlog_at_end"            // messages acknowledged and not yet received when sending ended
 	DrainSeconds        Figure = "drain_seconds"             // until the backlog was received
 	CreateSeconds       Figure = "create_seconds"            // until all destinations existed
@@ -68,7 +68,7 @@ var abouts = map[Figure]About{
 	ConsumedPerSecond: {"consumed", "msg/s", MoreIsBetter,
 		"Messages that the slowest subscription received, a second, while producers were sending."},
 	IntendedPerSecond: {"intended", "msg/s", Neutral,
-		"The rate that the schedule asked for; a target that falls behind it is sent the same messages late, none is left out."},
+		"Messages that were due, a second: the rate asked for, with the chance of random arrivals, the same for every target; a target that falls behind it is sent the same messages late, none is left out."},
 	BacklogAtEnd: {"backlog at end", "messages", LessIsBetter,
 		"Messages that were acknowledged and not yet received when sending ended: a growing backlog means that the rate was not sustained."},
 	DrainSeconds: {"drain", "s", LessIsBetter,
