@@ -11,6 +11,12 @@ import (
 	"godwit/internal/bench/result"
 )
 
+// Methods of tracing.
+const (
+	MethodEvents = "tracepoints"
+	MethodPtrace = "ptrace"
+)
+
 // ErrUnsupported is what everything answers on a system where processes cannot be watched as they are on Linux.
 var ErrUnsupported = errors.New("not observable on this system")
 

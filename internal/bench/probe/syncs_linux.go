@@ -20,12 +20,6 @@ type Syncs struct {
 	blind  string
 }
 
-// Methods of tracing.
-const (
-	MethodEvents = "tracepoints"
-	MethodPtrace = "ptrace"
-)
-
 // TraceSyncs begins to trace and returns once nothing is missed. It uses the kernel's tracepoints, which take a microsecond for
 // each sync and stop nobody; where they cannot be used, or would not see enough, ptrace. The errors say what to do about them.
 func TraceSyncs(pid int) (*Syncs, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"godwit/internal/bench/driver"
@@ -60,6 +61,11 @@ func (x *trial) durability(ctx context.Context) result.Durability {
 	}
 	if err != nil {
 		return unknown("looking for syncs", err)
+	}
+	if x.target.Data != "" {
+		for i, f := range d.Files { // where the data lies on this machine is nobody's business
+			d.Files[i] = strings.TrimPrefix(f, strings.TrimSuffix(x.target.Data, "/")+"/")
+		}
 	}
 	return d
 }

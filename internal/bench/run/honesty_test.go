@@ -146,7 +146,7 @@ func TestGraded(t *testing.T) {
 			t.Errorf("%s is graded %+v, want %s", r.Targets[i].Name, d, want)
 		}
 	}
-	if d := r.Targets[0].Durability; d.Covered < probes*99/100 || len(d.Files) == 0 || !strings.Contains(d.Files[0], "wal-") {
+	if d := r.Targets[0].Durability; d.Covered < probes*99/100 || len(d.Files) == 0 || !strings.HasPrefix(d.Files[0], "log/wal-") {
 		t.Errorf("what was synced: %+v", d)
 	}
 }
