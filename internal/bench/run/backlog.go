@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"godwit/internal/bench/driver"
@@ -98,15 +97,15 @@ func measureBacklog(ctx context.Context, x *trial) error {
 
 // first connects the consumers of a subscription and says when they got their first message.
 func (x *trial) first(ctx context.Context, space driver.Space, sub driver.Subscription, audited *load.Subscription) (time.Time, error) {
-	arrived, once := make(chan time.Time, 1), sync.Once{}
-	handle := func() func(driver.Delivery) bool {
-		h := audited.Handler()
-		return func(d driver.Delivery) bool {
-			once.Do(func() { arrived <- time.Now() })
-			return h(d)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	arrived := make(chan time.Time, 1)
+	go func() { // it may come before the last consumer is connected
+		if audited.Wait(waiting, 1) == nil {
+			arrived <- time.Now()
 		}
-	}
-	if err := x.consume(ctx, space, sub, x.step.point.Consumers, handle); err != nil {
+	}()
+	if err := x.consume(ctx, space, sub, x.step.point.Consumers, audited.Handler); err != nil {
 		return time.Time{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)

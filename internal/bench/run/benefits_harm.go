@@ -216,10 +216,9 @@ func (x *trial) returns(ctx context.Context, space driver.Space, sub driver.Subs
 	case said := <-told:
 		if lost > 0 {
 			x.score(result.ScoreLost, took, "from its return until it had what arrived", "%d messages were removed; it was told, and %d that stayed are lost", removed, lost)
-			x.out.Benefit.Said = said
-			break
+		} else {
+			x.score(result.ScoreKept, took, "from its return until it had been told and had what is left", "%d messages were removed; it was told", removed)
 		}
-		x.score(result.ScoreKept, took, "from its return until it had been told and had what is left", "%d messages were removed; it was told", removed)
 		x.out.Benefit.Said = said
 	default:
 		x.score(result.ScoreLost, took, "from its return until it had what is left", "%d messages were removed; nothing was said", removed)
