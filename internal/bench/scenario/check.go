@@ -75,10 +75,11 @@ func (s *Scenario) checkKind() error {
 	if axes := []string{"", "size", "producers", "consumers", "subscriptions", "destinations", "rate"}; !slices.Contains(axes, s.Axis) {
 		return fmt.Errorf("axis %q is none of %v", s.Axis, axes[1:])
 	}
-	if n := len(s.Points()); n > maxPoints {
+	points := s.Points()
+	if n := len(points); n > maxPoints {
 		return fmt.Errorf("%d combinations are more than %d: shorten a list", n, maxPoints)
 	}
-	for _, p := range s.Points() {
+	for _, p := range points {
 		if n := s.Message.Keys * p.Producers * p.Consumers * p.Subscriptions; n > maxSequences {
 			return fmt.Errorf("keys, producers, consumers and subscriptions make %d sequences to be checked, more than %d: lower one of them", n, maxSequences)
 		}
