@@ -184,14 +184,9 @@ func TestSilentTarget(t *testing.T) {
 	}
 }
 
-func TestCancelledConsumer(t *testing.T) {
-	ctx, s := opened(t, &broken{heard: func(c *peer, m method, _ []byte) bool {
-		if m == basicConsume {
-			c.answer(1, m)
-			c.method(1, basicCancel, short(consumerTag), []byte{1})
-		}
-		return m == basicConsume
-	}})
+// consumedToTheEnd has a consumer connect, and returns it when it has ended by itself.
+func consumedToTheEnd(ctx context.Context, t *testing.T, s driver.Space) driver.Consumer {
+	t.Helper()
 	c, err := s.Consumer(ctx, work, driver.ConsumerOptions{Handle: func(driver.Delivery) bool { return true }})
 	if err != nil {
 		t.Fatal(err)
@@ -201,6 +196,18 @@ func TestCancelledConsumer(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("the consumer goes on")
 	}
+	return c
+}
+
+func TestCancelledConsumer(t *testing.T) {
+	ctx, s := opened(t, &broken{heard: func(c *peer, m method, _ []byte) bool {
+		if m == basicConsume {
+			c.answer(1, m)
+			c.method(1, basicCancel, short(consumerTag), []byte{1})
+		}
+		return m == basicConsume
+	}})
+	c := consumedToTheEnd(ctx, t, s)
 	if err := c.Err(); !errors.Is(err, errCancelled) {
 		t.Errorf("a consumer that the target cancelled says %v", err)
 	}
@@ -281,15 +288,7 @@ func TestLostConnection(t *testing.T) {
 		}
 		return m == basicConsume
 	}})
-	c, err := s.Consumer(ctx, work, driver.ConsumerOptions{Handle: func(driver.Delivery) bool { return true }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-c.(*consumer).ended:
-	case <-ctx.Done():
-		t.Fatal("the consumer goes on")
-	}
+	c := consumedToTheEnd(ctx, t, s)
 	var said *amqp.Error
 	if err := c.Err(); !errors.As(err, &said) || !strings.Contains(err.Error(), io.EOF.Error()) {
 		t.Errorf("a consumer that lost its connection says %v", err)
