@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"strings"
 	"syscall"
 	"testing"
@@ -343,7 +344,14 @@ func TestLostWritesAreReported(t *testing.T) {
 	check(t, err)
 	check(t, put(s, 1, 1, kv{"a": "1"}))
 	fsys.Inject(vfs.Rule{Ops: vfs.OpWrite, Path: "MANIFEST-*", Count: 1, Err: syscall.EIO})
+	written := make(chan struct{})
+	fsys.Hook(func(e vfs.Event) {
+		if e.Op == vfs.OpWrite && strings.HasPrefix(path.Base(e.Path), "MANIFEST-") {
+			<-written // else the end could come within the Write, which would report it
+		}
+	})
 	check(t, put(s, 2, 1, kv{"large": strings.Repeat("x", 60<<10)})) // flushed by Pebble itself
+	close(written)
 	<-s.inst.gone
 	if err := put(s, 3, 1, kv{"a": "3"}); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("the third write: %v", err)
