@@ -24,7 +24,7 @@ func newCollector(e *engine.Engine) *collector {
 	return &collector{
 		e:           e,
 		records:     desc("wal_entries_total", "Entries written to the log."),
-		groups:      desc("wal_groups_total", "Group commits of the log."),
+		groups:      desc("wal_groups_total", "Gathered writes of the log; several may share a sync."),
 		syncs:       desc("wal_syncs_total", "fdatasync calls of the log."),
 		bytes:       desc("wal_bytes_total", "Bytes written to the log, heads included."),
 		syncSeconds: desc("wal_sync_seconds_total", "Time spent in fdatasync."),

@@ -1,8 +1,8 @@
 package engine
 
 // Step lets one part of a stepped engine take a turn, chosen at random among those that have something to do:
-// a loop handles its mailbox, or the journal writes what is queued. It reports false when nothing is
-// left to do.
+// a loop handles its mailbox, or the journal writes what is queued, with the sync or ahead of it. It reports false when
+// nothing is left to do.
 func (e *Engine) Step() bool {
 	var ready []func()
 	for _, l := range e.loops {
@@ -11,7 +11,7 @@ func (e *Engine) Step() bool {
 		}
 	}
 	if e.writer.Pending() {
-		ready = append(ready, func() { e.writer.Step() })
+		ready = append(ready, func() { e.writer.Step() }, e.writer.WriteAhead)
 	} else if e.writer.Failed() != nil {
 		// Only when nothing else can go on: a recovery refuses what is still under way.
 		if len(ready) == 0 {

@@ -1,9 +1,10 @@
 // Package wal is the write-ahead log of a node: one writer for the entries of all shards, with group
 // commit.
 //
-// The writer takes whatever is queued, writes it with one gathered write straight from the
-// callers' buffers, syncs once and completes every record of the group. There is no timer: a group is what queued up
-// while the previous one was being synced.
+// The writer takes whatever is queued, writes it with gathered writes straight from the
+// callers' buffers, syncs once and completes every record. There is no timer: a sync covers what queued up
+// during the one before. When that is much it is written while the sync is still under way, so that the disk need not wait
+// for a copy into the page cache; it stays unacknowledged until a sync of its own.
 //
 // States of the writer:
 //

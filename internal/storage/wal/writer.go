@@ -59,8 +59,8 @@ type Placement struct {
 	Pos  uint32
 }
 
-// maxGroup bounds the bytes of one group, so that its latency stays bounded.
-const maxGroup = 16 << 20
+// maxGroup bounds the bytes of one group: a sync that ends meanwhile waits for its write to be noticed.
+const maxGroup = 1 << 20
 
 // Stats are the writer's counters since it was made.
 type Stats struct {
@@ -92,9 +92,10 @@ type Writer struct {
 	store *segment.Store
 	opts  Options
 
-	mu    sync.Mutex
-	queue []*Record
-	wake  chan struct{} // capacity 1: the queue is not empty
+	mu     sync.Mutex
+	queue  []*Record
+	queued int           // bytes in queue
+	wake   chan struct{} // capacity 1: the queue is not empty
 
 	rolled chan struct{} // capacity 1: see Rolled
 
@@ -115,8 +116,10 @@ type Writer struct {
 	heads []byte
 	bufs  [][]byte
 
-	answers []answer      // of the present step, in order
+	answers []answer      // not given yet, in order
+	settled int           // so many of them may be given; the others wait for a sync
 	sink    chan []answer // to the goroutine that gives them; nil: they are given at the end of a step
+	flight  flight
 }
 
 // The states a writer reports.
@@ -170,8 +173,10 @@ func (w *Writer) Rolled() <-chan struct{} { return w.rolled }
 
 // Append queues a record. Done may be called before Append returns.
 func (w *Writer) Append(r *Record) {
+	size := r.size()
 	w.mu.Lock()
 	w.queue = append(w.queue, r)
+	w.queued += size
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
@@ -219,12 +224,18 @@ func (w *Writer) Attended() (finish func()) {
 // RunUntilFailed writes until stop is closed, then writes what is queued and returns false; or until
 // a failure, and returns true. What is queued at a failure is refused.
 func (w *Writer) RunUntilFailed(stop <-chan struct{}) bool {
+	land := w.fly()
+	defer land()
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
 	for w.failed == nil {
 		select {
 		case <-w.wake:
-			w.Step()
+			w.advance()
+			idle.Reset(idleAfter)
+		case l := <-w.flight.landed:
+			w.land(l)
+			w.advance()
 			idle.Reset(idleAfter)
 		case <-idle.C:
 			if w.Idle() {
@@ -245,50 +256,87 @@ func (w *Writer) RunUntilFailed(stop <-chan struct{}) bool {
 // Failed is the error that made the writer fail; nil while it is healthy.
 func (w *Writer) Failed() error { return w.failed }
 
-// Pending reports whether records are queued.
+// Pending reports whether records are queued, or wait for a sync. It belongs to the writer's goroutine.
 func (w *Writer) Pending() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.queue) > 0
+	return len(w.queue) > 0 || w.unsettled()
 }
 
-// Step writes everything that is queued now and reports whether there was anything.
-func (w *Writer) Step() bool {
+// unsettled reports whether something waits for a sync.
+func (w *Writer) unsettled() bool { return w.settled < len(w.answers) }
+
+// take empties the queue.
+func (w *Writer) take() []*Record {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	recs := w.queue
-	w.queue = w.spare[:0]
-	w.mu.Unlock()
-	rest := recs
-	for len(rest) > 0 {
+	w.queue, w.queued = w.spare[:0], 0
+	w.spare = nil
+	return recs
+}
+
+// took takes the slice back for the next queue.
+func (w *Writer) took(recs []*Record) {
+	clear(recs)
+	w.spare = recs
+}
+
+// Step writes everything that is queued now, has it durable and answered, and reports whether there was anything.
+func (w *Writer) Step() bool {
+	recs := w.take()
+	any := len(recs) > 0 || w.unsettled()
+	for rest := recs; len(rest) > 0; {
+		rest = w.writeGroup(rest)
+		w.flush()
+		w.deliver()
+	}
+	w.flush()
+	w.deliver()
+	w.took(recs)
+	return any
+}
+
+// WriteAhead writes everything that is queued now and leaves the sync to a later Step, as happens while another sync is
+// under way.
+func (w *Writer) WriteAhead() {
+	recs := w.take()
+	for rest := recs; len(rest) > 0; {
 		rest = w.writeGroup(rest)
 		w.deliver()
 	}
-	clear(recs)
-	w.spare = recs
-	return len(recs) > 0
+	w.took(recs)
 }
 
-// deliver passes the answers on. While the writer runs by itself another goroutine gives them, so that the next group is
-// written meanwhile.
+// deliver passes the answers on that are settled. While the writer runs by itself another goroutine gives them, so that the
+// next group is written meanwhile.
 func (w *Writer) deliver() {
-	if len(w.answers) == 0 {
+	if w.settled == 0 {
 		return
 	}
+	batch := w.answers[:w.settled:w.settled]
+	w.answers = append([]answer(nil), w.answers[w.settled:]...)
+	w.settled = 0
 	if w.sink != nil {
-		w.sink <- w.answers
-		w.answers = nil
+		w.sink <- batch
 		return
 	}
-	batch := w.answers
-	w.answers = nil
 	for i := range batch {
 		batch[i].give()
 	}
 }
 
+// answer adds an answer that depends on no sync of its own; it keeps its place in the order.
+func (w *Writer) answer(a answer) {
+	if !w.unsettled() {
+		w.settled++
+	}
+	w.answers = append(w.answers, a)
+}
+
 // After calls fn behind all answers that were due so far. It belongs to the writer's goroutine.
 func (w *Writer) After(fn func()) {
-	w.answers = append(w.answers, answer{call: fn})
+	w.answer(answer{call: fn})
 	w.deliver()
 }
 
@@ -324,7 +372,8 @@ func (w *Writer) writeGroup(recs []*Record) []*Record {
 	}
 	group := recs[:n]
 	w.encode(group, at)
-	if err := w.commit(at, group[n-1].Barrier); err != nil {
+	if err := w.write(at); err != nil {
+		w.join()
 		w.fail(err)
 		for _, r := range group {
 			w.refuse(r, w.refusal())
@@ -332,7 +381,10 @@ func (w *Writer) writeGroup(recs []*Record) []*Record {
 		return recs[n:]
 	}
 	w.complete(group)
-	if group[n-1].Roll && w.tail > segment.DataStart {
+	if w.opts.Durability == OS {
+		w.settleUnsynced(group[n-1].Barrier)
+	}
+	if group[n-1].Roll && w.failed == nil && w.tail > segment.DataStart {
 		if err := w.roll(); errors.Is(err, syscall.ENOSPC) {
 			w.setFull(true)
 		} else if err != nil {
@@ -357,11 +409,16 @@ func (w *Writer) isFenced(r *Record) bool {
 
 func (r *Record) isEntry() bool { return !r.Barrier && r.Frame.Kind == segment.FrameEntry }
 
-func (w *Writer) refuse(r *Record, err error) {
+// fence has what a shard proposed behind a refused record refused too.
+func (w *Writer) fence(r *Record) {
 	if r.isEntry() {
 		w.fenced[r.Frame.Shard] = max(w.fenced[r.Frame.Shard], r.Gen)
 	}
-	w.answers = append(w.answers, answer{r: r, err: err})
+}
+
+func (w *Writer) refuse(r *Record, err error) {
+	w.fence(r)
+	w.answer(answer{r: r, err: err})
 }
 
 func (r *Record) size() int {
@@ -415,8 +472,8 @@ func (w *Writer) encode(group []*Record, end uint32) {
 	invariants.Check(at == end, "group ends at %d, %d bytes were encoded", end, at)
 }
 
-// commit writes the gathered bytes and makes them durable as the durability asks.
-func (w *Writer) commit(end uint32, barrier bool) error {
+// write writes the gathered bytes.
+func (w *Writer) write(end uint32) error {
 	if len(w.bufs) > 0 {
 		if err := vfs.Writev(w.file.Handle(), int64(w.tail), w.bufs); err != nil {
 			return err
@@ -425,23 +482,10 @@ func (w *Writer) commit(end uint32, barrier bool) error {
 	}
 	w.Stats.Bytes.Add(int64(end - w.tail))
 	w.tail, w.zeroed = end, max(w.zeroed, end)
-	if w.opts.Durability == Sync || barrier {
-		return w.sync()
-	}
 	return nil
 }
 
-func (w *Writer) sync() error {
-	start := w.opts.Clock.Now()
-	if err := w.file.Handle().SyncData(); err != nil {
-		return err
-	}
-	w.Stats.SyncNanos.Add(int64(w.opts.Clock.Now().Sub(start)))
-	w.Stats.Syncs.Add(1)
-	w.synced.Store(uint64(base.At(w.file.Number, w.tail)))
-	return nil
-}
-
+// complete makes the answers of a group that was written; they wait for a sync.
 func (w *Writer) complete(group []*Record) {
 	w.Stats.Groups.Add(1)
 	w.Stats.Records.Add(int64(len(group)))
@@ -485,12 +529,15 @@ func (w *Writer) makeRoom(recs []*Record) []*Record {
 
 // roll syncs the file to its end and starts the next one.
 func (w *Writer) roll() error {
-	if w.Synced() != base.At(w.file.Number, w.tail) {
-		if err := w.sync(); err != nil {
-			return err
+	if w.flush(); w.failed != nil {
+		return w.failed
+	}
+	if w.Synced() != w.end() {
+		if w.sync(); w.failed != nil {
+			return w.failed
 		}
 	}
-	return w.begin(w.file.Number+1, base.At(w.file.Number, w.tail), true)
+	return w.begin(w.file.Number+1, w.end(), true)
 }
 
 func (w *Writer) setFull(full bool) {
@@ -504,9 +551,17 @@ func (w *Writer) setFull(full bool) {
 	}
 }
 
+// fail ends writing until Recover, and refuses what waits for a sync.
 func (w *Writer) fail(err error) {
 	w.failed = err
 	w.state.Store(StateFailed)
+	for i := w.settled; i < len(w.answers); i++ {
+		if a := &w.answers[i]; a.r != nil && a.err == nil {
+			*a = answer{r: a.r, err: w.refusal()}
+			w.fence(a.r)
+		}
+	}
+	w.settled = len(w.answers)
 }
 
 // refusal is what records get while the writer cannot write.
@@ -539,55 +594,3 @@ func (w *Writer) Recover() (term uint64, err error) {
 
 // Term is the term of frames written now.
 func (w *Writer) Term() uint64 { return w.term }
-
-const (
-	idleAfter   = 20 * time.Millisecond
-	zeroWindow  = 16 << 20 // kept zeroed ahead of the tail
-	zeroAtATime = 256 << 10
-)
-
-var zeros [zeroAtATime]byte
-
-// Idle does what waits for quiet: it records the synced position in the log, and writes zeros
-// ahead, a step at a call, since syncing over written blocks takes half the time of growing a file. It
-// reports whether more is to do.
-func (w *Writer) Idle() bool {
-	if w.failed != nil || w.Pending() {
-		return false
-	}
-	if pos := w.Synced(); w.marked < pos {
-		return w.mark(pos)
-	}
-	if w.opts.Durability != Sync {
-		return false
-	}
-	end := min(int64(w.tail)+zeroWindow, w.opts.FileSize)
-	if end-int64(w.zeroed) < zeroAtATime {
-		return false
-	}
-	err := vfs.Writev(w.file.Handle(), int64(w.zeroed), [][]byte{zeros[:]})
-	if err == nil {
-		err = w.file.Handle().SyncData()
-	}
-	if err != nil {
-		w.fail(err)
-		return false
-	}
-	w.zeroed += zeroAtATime
-	return true
-}
-
-// mark writes a frame that carries the synced position. It needs no completion: whether it reaches
-// the disk changes nothing but what recovery may call corruption.
-func (w *Writer) mark(pos base.Position) bool {
-	r := &Record{Frame: segment.Frame{Kind: segment.FrameMark, Term: w.term}, Control: true,
-		Done: func(Placement, error) {}}
-	if !w.fits(w.tail, r.size(), true) {
-		w.marked = pos
-		return false
-	}
-	w.writeGroup([]*Record{r})
-	w.deliver()
-	w.marked = w.Synced()
-	return w.failed == nil
-}
