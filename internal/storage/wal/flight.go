@@ -27,15 +27,20 @@ type landing struct {
 	took time.Duration
 }
 
+// syncData syncs a file and times it. It is called from any goroutine.
+func (w *Writer) syncData(f vfs.File) landing {
+	start := w.opts.Clock.Now()
+	err := f.SyncData()
+	return landing{err, w.opts.Clock.Now().Sub(start)}
+}
+
 // fly starts the goroutine that syncs, until the returned function is called. Nothing must be under way then.
 func (w *Writer) fly() (land func()) {
 	w.flight = flight{files: make(chan vfs.File), landed: make(chan landing, 1)}
 	files, landed := w.flight.files, w.flight.landed
 	go func() {
 		for f := range files {
-			start := w.opts.Clock.Now()
-			err := f.SyncData()
-			landed <- landing{err, w.opts.Clock.Now().Sub(start)}
+			landed <- w.syncData(f)
 		}
 	}()
 	return func() {
@@ -102,15 +107,11 @@ func (w *Writer) land(l landing) {
 		w.fail(l.err)
 		return
 	}
-	w.synchronized(l.took, w.flight.end)
+	w.Stats.SyncNanos.Add(int64(l.took))
+	w.Stats.Syncs.Add(1)
+	w.synced.Store(uint64(w.flight.end))
 	w.settled = w.flight.covered
 	w.deliver()
-}
-
-func (w *Writer) synchronized(took time.Duration, end base.Position) {
-	w.Stats.SyncNanos.Add(int64(took))
-	w.Stats.Syncs.Add(1)
-	w.synced.Store(uint64(end))
 }
 
 // flush makes everything durable that was written and waits for a sync.
@@ -123,13 +124,8 @@ func (w *Writer) flush() {
 
 // sync makes everything durable that was written, and settles it.
 func (w *Writer) sync() {
-	start := w.opts.Clock.Now()
-	if err := w.file.Handle().SyncData(); err != nil {
-		w.fail(err)
-		return
-	}
-	w.synchronized(w.opts.Clock.Now().Sub(start), w.end())
-	w.settled = len(w.answers)
+	w.flight.covered, w.flight.end = len(w.answers), w.end()
+	w.land(w.syncData(w.file.Handle()))
 }
 
 // settleUnsynced settles what counts as written without a sync, or after one for a barrier.
