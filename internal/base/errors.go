@@ -54,6 +54,25 @@ const (
 	CodeMetadataTooLarge                 // offset metadata above offset.metadata.max.bytes
 	CodePolicyViolation                  // refused by a limit of this broker
 	CodeInvalidAssignment                // replicas assigned by hand that the cluster does not have
+	CodeConcurrentTxn                    // the transactional ID's last step is still under way; retriable
+	CodeInvalidTxnState                  // the transaction's state does not allow it
+	CodeUnknownMapping                   // the transactional ID has another producer ID
+	CodeInvalidTxnTimeout                // transaction time-out outside the broker's limit
+	CodeFencedCoordinator                // a marker of an older transaction coordinator
+	CodeProducerFenced                   // a newer producer has the transactional ID
+	CodeUnknownTxn                       // no such transactional ID
+	CodeTxnAbortable                     // the transaction must be aborted; the producer may go on (KIP-890)
+	CodeUnverifiedTxn                    // the coordinator must confirm the partition first; within the broker (KIP-890)
+	CodeUnstableOffset                   // a position waits for the end of a transaction; retriable
+	CodeFencedMember                     // member epoch is not the current one (KIP-848)
+	CodeUnreleasedInstance               // the static member's instance is still in use (KIP-848)
+	CodeUnsupportedAssignor              // no server-side assignor of that name
+	CodeStaleMember                      // a commit under an old member epoch (KIP-848)
+	CodeInvalidRegex                     // a subscription that is no RE2 expression (KIP-848)
+	CodeInvalidRecordState               // the record is not acquired by this consumer (KIP-932)
+	CodeShareSessionNotFound             // the share session has ended
+	CodeInvalidShareSession              // share session epoch out of order
+	CodeShareSessionLimit                // no room for another share session; retriable
 )
 
 // Error is a failure caused by a request or by the state of the world, fit to be shown to the
@@ -82,7 +101,8 @@ func CodeOf(err error) Code {
 // Retriable reports whether the same request may succeed later, unchanged.
 func (c Code) Retriable() bool {
 	switch c {
-	case CodeStorage, CodeDiskFull, CodeNotReady, CodeShutdown, CodeTimeout, CodeRebalanceInProgress:
+	case CodeStorage, CodeDiskFull, CodeNotReady, CodeShutdown, CodeTimeout, CodeRebalanceInProgress,
+		CodeConcurrentTxn, CodeUnverifiedTxn, CodeUnstableOffset, CodeShareSessionLimit:
 		return true
 	}
 	return false

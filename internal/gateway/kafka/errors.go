@@ -61,6 +61,25 @@ var kafkaErrors = [...]kafkaCodes{
 	base.CodeMetadataTooLarge:     {data: kerr.OffsetMetadataTooLarge},
 	base.CodePolicyViolation:      {data: kerr.PolicyViolation},
 	base.CodeInvalidAssignment:    {data: kerr.InvalidReplicaAssignment},
+	base.CodeConcurrentTxn:        {data: kerr.ConcurrentTransactions},
+	base.CodeInvalidTxnState:      {data: kerr.InvalidTxnState},
+	base.CodeUnknownMapping:       {data: kerr.InvalidProducerIDMapping},
+	base.CodeInvalidTxnTimeout:    {data: kerr.InvalidTransactionTimeout},
+	base.CodeFencedCoordinator:    {data: kerr.TransactionCoordinatorFenced},
+	base.CodeProducerFenced:       {data: kerr.ProducerFenced},
+	base.CodeUnknownTxn:           {data: kerr.TransactionalIDNotFound},
+	base.CodeTxnAbortable:         {data: kerr.TransactionAbortable},
+	base.CodeUnverifiedTxn:        {data: kerr.NotEnoughReplicas}, // retried by every client
+	base.CodeUnstableOffset:       {data: kerr.UnstableOffsetCommit},
+	base.CodeFencedMember:         {data: kerr.FencedMemberEpoch},
+	base.CodeUnreleasedInstance:   {data: kerr.UnreleasedInstanceID},
+	base.CodeUnsupportedAssignor:  {data: kerr.UnsupportedAssignor},
+	base.CodeStaleMember:          {data: kerr.StaleMemberEpoch},
+	base.CodeInvalidRegex:         {data: kerr.InvalidRegularExpression},
+	base.CodeInvalidRecordState:   {data: kerr.InvalidRecordState},
+	base.CodeShareSessionNotFound: {data: kerr.ShareSessionNotFound},
+	base.CodeInvalidShareSession:  {data: kerr.InvalidShareSessionEpoch},
+	base.CodeShareSessionLimit:    {data: kerr.ShareSessionLimitReached},
 }
 
 // codesOf finds the row of an error; a code without a row is unexpected.
