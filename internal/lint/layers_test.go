@@ -20,12 +20,12 @@ var layers = map[string][]string{
 	"cli":        {"topicconf", "base", "clock", "settings", "bench/"},
 	"settings":   {"topicconf", "base"},
 
-	"gateway/kafka": {"broker", "meta", "partlog", "coord/", "topicconf", "recordbatch", "compress", "base", "invariants", "clock"},
+	"gateway/kafka": {"broker", "meta", "partlog", "coord/", "topicconf", "groupconf", "recordbatch", "compress", "base", "invariants", "clock"},
 	"gateway/http":  {"broker", "meta", "topicconf", "base", "invariants", "clock"},
 
-	"broker": {"engine", "shard", "partlog", "meta", "coord/", "topicconf", "recordbatch", "base", "invariants", "clock"},
+	"broker": {"engine", "shard", "partlog", "meta", "coord/", "topicconf", "groupconf", "recordbatch", "base", "invariants", "clock"},
 	"engine": {
-		"shard", "partlog", "meta", "coord/", "topicconf", "recordbatch",
+		"shard", "partlog", "meta", "coord/", "topicconf", "groupconf", "recordbatch",
 		"journal", "journal/single", "storage/", "base", "invariants", "vfs", "clock",
 	},
 
@@ -35,6 +35,8 @@ var layers = map[string][]string{
 	"varint":      {},
 	"meta":        {"topicconf", "base", "invariants"},
 	"coord/group": {"varint", "base", "invariants"},
+	"coord/share": {"groupconf", "varint", "base", "invariants"},
+	"groupconf":   {"topicconf", "base", "invariants"},
 	"topicconf":   {"compress", "base", "invariants"},
 	"recordbatch": {"compress", "base", "invariants"},
 	"compress":    {"base", "invariants"},
