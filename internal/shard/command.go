@@ -6,6 +6,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 	"godwit/internal/partlog"
 	"godwit/internal/varint"
 )
@@ -47,11 +48,12 @@ type Appended struct {
 	partlog.Batch
 }
 
-// Command is one decision of the shard's leader. Exactly one kind of content is set. Appends and group commands
-// are in binary, all other kinds in JSON: they are rare, and a person can read them in a dump.
+// Command is one decision of the shard's leader. Exactly one kind of content is set. Appends and commands of
+// groups are in binary, all other kinds in JSON: they are rare, and a person can read them in a dump.
 type Command struct {
 	Append []Appended      `json:"-"`
 	Groups []group.Command `json:"-"`
+	Shares []share.Command `json:"-"`
 
 	Create []base.LogID    `json:"create,omitempty"` // logs that begin to exist
 	Drop   []base.LogID    `json:"drop,omitempty"`   // logs that cease to
@@ -69,6 +71,7 @@ const (
 	formatAppend = 1
 	formatJSON   = 2
 	formatGroups = 3
+	formatShares = 6
 )
 
 // Encode writes the command behind dst.
@@ -77,6 +80,14 @@ func (c *Command) Encode(dst []byte) []byte {
 		dst = append(dst, formatGroups)
 		for _, g := range c.Groups {
 			b := group.AppendCommand(nil, g)
+			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+		}
+		return dst
+	}
+	if c.Shares != nil {
+		dst = append(dst, formatShares)
+		for _, s := range c.Shares {
+			b := share.AppendCommand(nil, s)
 			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 		}
 		return dst
@@ -129,26 +140,28 @@ func Decode(b []byte) (*Command, error) {
 		}
 		return c, nil
 	case formatGroups:
-		return decodeGroups(b[1:])
+		return c, decodeEach(b[1:], group.DecodeCommand, &c.Groups)
+	case formatShares:
+		return c, decodeEach(b[1:], share.DecodeCommand, &c.Shares)
 	}
 	return nil, base.Errorf(base.CodeCorruption, "unknown shard command format %d", b[0])
 }
 
-func decodeGroups(b []byte) (*Command, error) {
-	c := &Command{}
+// decodeEach reads commands that stand behind their lengths.
+func decodeEach[T any](b []byte, decode func([]byte) (T, error), out *[]T) error {
 	for len(b) > 0 {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(b)-k) {
-			return nil, base.Errorf(base.CodeCorruption, "damaged group command of %d bytes", len(b))
+			return base.Errorf(base.CodeCorruption, "damaged group command of %d bytes", len(b))
 		}
-		g, err := group.DecodeCommand(b[k : k+int(n)])
+		c, err := decode(b[k : k+int(n)])
 		if err != nil {
-			return nil, err
+			return err
 		}
-		c.Groups = append(c.Groups, g)
+		*out = append(*out, c)
 		b = b[k+int(n):]
 	}
-	return c, nil
+	return nil
 }
 
 // readAppended reads one batch of an append command.

@@ -6,6 +6,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 	"godwit/internal/invariants"
 	"godwit/internal/meta"
 	"godwit/internal/partlog"
@@ -29,6 +30,7 @@ type Machine struct {
 	Meta    *meta.State
 	Guess   *meta.State // Meta with what is in flight: the leader decides on it
 	Offsets *group.Offsets
+	Shares  *share.State
 
 	logs      map[base.LogID]*log
 	losses    []Loss
@@ -43,7 +45,7 @@ type Machine struct {
 
 // New is an empty shard. defaults are the broker's topic configuration, for shard 0.
 func New(id base.ShardID, defaults map[string]string) *Machine {
-	m := &Machine{ID: id, logs: map[base.LogID]*log{}, Offsets: group.NewOffsets()}
+	m := &Machine{ID: id, logs: map[base.LogID]*log{}, Offsets: group.NewOffsets(), Shares: share.NewState()}
 	if id == base.MetaShard {
 		m.Meta = meta.NewState(defaults)
 		m.abandonMeta()
@@ -148,9 +150,13 @@ func (m *Machine) Apply(index, term uint64, time int64, c *Command) (*Applied, e
 	}
 	if c.Forget != nil {
 		m.Offsets.Apply(&group.StreamDeleted{Stream: *c.Forget})
+		m.Shares.Apply(&share.StreamDeleted{Stream: *c.Forget})
 	}
 	for _, g := range c.Groups {
 		m.Offsets.Apply(g)
+	}
+	for _, s := range c.Shares {
+		m.Shares.Apply(s)
 	}
 	return out, nil
 }
@@ -216,6 +222,7 @@ const (
 	keyLog     = 'l' // + LogID, big-endian
 	keyMeta    = 'm' // + a key of package meta
 	keyOffsets = 'o' // + a key of package group
+	keyShares  = 's' // + a key of package share
 	keyLoss    = 'x' // + sequence number, big-endian
 	keyTime    = 't'
 )
@@ -244,6 +251,7 @@ func (m *Machine) Checkpoint(put func(key, value []byte)) {
 		m.dirtyMeta, m.dirtyStreams = false, nil
 	}
 	m.Offsets.Checkpoint(func(key, value []byte) { put(append([]byte{keyOffsets}, key...), value) })
+	m.Shares.Checkpoint(func(key, value []byte) { put(append([]byte{keyShares}, key...), value) })
 	for ; m.trimmedLoss < m.lossStart; m.trimmedLoss++ {
 		put(numbered(keyLoss, m.trimmedLoss), nil)
 	}
@@ -293,6 +301,8 @@ func (r *Restorer) Restore(key, value []byte) error {
 		return r.meta.Restore(rest, value)
 	case key[0] == keyOffsets:
 		return r.m.Offsets.Restore(rest, value)
+	case key[0] == keyShares:
+		return r.m.Shares.Restore(rest, value)
 	case key[0] == keyLoss && len(rest) == 8:
 		return r.restoreLoss(binary.BigEndian.Uint64(rest), value)
 	case key[0] == keyTime:

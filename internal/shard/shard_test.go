@@ -11,6 +11,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 	"godwit/internal/partlog"
 )
 
@@ -25,6 +26,10 @@ func commands() []*Command {
 		{Trim: []Trim{{Log: 1, Start: 2, Losses: []Loss{{Group: "g", From: 1, To: 2, Count: 1, Cause: CauseRetention}}}}},
 		{Expire: 4},
 		{Drop: []base.LogID{2}, Forget: &id},
+		{Shares: []share.Command{
+			&share.SetConfig{Key: share.Key(key), Values: map[string]string{"share.isolation.level": "read_committed"}},
+			&share.Update{Key: share.Key(key), Queues: []share.QueueChange{{Partition: share.Partition{Stream: id}, Queue: share.Queue{Status: share.Initializing, Version: 1}}}},
+		}},
 	}
 }
 
@@ -39,7 +44,7 @@ func TestCommandsRoundTrip(t *testing.T) {
 			t.Errorf("command %d: %+v, %v; want %+v", i, back, err, c)
 		}
 		for n := range b[6:] {
-			if _, err := Decode(b[6 : 6+n]); err == nil && c.Groups == nil {
+			if _, err := Decode(b[6 : 6+n]); err == nil && c.Groups == nil && c.Shares == nil {
 				t.Errorf("command %d: %d of %d bytes were accepted", i, n, len(b)-6)
 			}
 		}
@@ -90,6 +95,14 @@ func TestApply(t *testing.T) {
 	}
 	if m.Offsets.Len() != 0 {
 		t.Fatal("offsets of a deleted stream are still there")
+	}
+	apply(t, m, 50, cs[6])
+	if len(m.Shares.Outstanding()) != 1 {
+		t.Fatal("a share group's queue is not to be made")
+	}
+	apply(t, m, 50, &Command{Forget: cs[5].Forget})
+	if len(m.Shares.Outstanding()) != 0 {
+		t.Fatal("queues of a deleted stream are still there")
 	}
 }
 
@@ -177,6 +190,9 @@ func TestCheckpointIsTheState(t *testing.T) {
 					must(&Command{Trim: []Trim{{Log: id, Start: rapid.Int64Range(l.Start(), l.End()).Draw(t, "start"), Losses: []Loss{{Group: "g"}}}}})
 				}
 			},
+			"configure": func(t *rapid.T) {
+				must(&Command{Shares: []share.Command{&share.SetConfig{Values: map[string]string{"a": rapid.StringN(0, 3, 3).Draw(t, "value")}}}})
+			},
 			"checkpoint": func(*rapid.T) { m.Checkpoint(put) },
 			"": func(t *rapid.T) {
 				m.Checkpoint(put)
@@ -189,6 +205,9 @@ func TestCheckpointIsTheState(t *testing.T) {
 						}
 					}
 					return out
+				}
+				if c := m.Shares.Config(share.Key{}); !reflect.DeepEqual(back.Shares.Config(share.Key{}), c) {
+					t.Fatalf("restored configuration %v, want %v", back.Shares.Config(share.Key{}), c)
 				}
 				if !reflect.DeepEqual(logs(back), logs(m)) || back.Time != m.Time || !reflect.DeepEqual(back.Losses(), m.Losses()) {
 					t.Fatalf("restored %v at %d, want %v at %d", logs(back), back.Time, logs(m), m.Time)
