@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"godwit/internal/base"
+	"godwit/internal/partlog"
 	"godwit/internal/recordbatch"
 )
 
@@ -11,6 +12,9 @@ import (
 // alone. The engine patches base offset and leader epoch into the batches in place.
 type Append struct {
 	Items []AppendItem
+
+	// BumpsEpoch says that the producer raises its epoch with every transaction (transaction version 2, KIP-890).
+	BumpsEpoch bool
 
 	// Done is called once, when every item has its result, from a goroutine of the engine; it must not
 	// block. It may be called before Broker.Append returns.
@@ -28,6 +32,12 @@ type AppendItem struct {
 	Shard   base.ShardID
 	Data    []byte             // one or more v2 batches
 	Batches []recordbatch.Info // one per batch in Data, in order
+
+	// Guard is what an earlier try was refused with, once the coordinator has confirmed the transaction; else 0. Where Err is of
+	// CodeUnverifiedTxn it is set: the coordinator has to be asked about the first batch's producer, and the item tried again.
+	Guard partlog.Guard
+
+	marker *partlog.Marker // instead of Data and Batches: see WriteMarkers
 
 	// Results, valid once Done is called.
 	BaseOffset int64 // of the first record; of the first delivery for a duplicate

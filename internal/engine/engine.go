@@ -311,6 +311,9 @@ func (e *Engine) publish(l *loop, a *shard.Applied) {
 	for _, id := range a.Grown {
 		e.show(l, id)
 	}
+	for _, id := range a.Purged {
+		e.show(l, id)
+	}
 	for _, id := range a.Dropped {
 		s := e.logs.get(id)
 		e.logs.drop(id)

@@ -10,10 +10,12 @@ import (
 
 // logState is what a loop publishes of one log.
 type logState struct {
-	shard  base.ShardID
-	start  atomic.Int64
-	hw     atomic.Int64
-	epochs atomic.Pointer[[]partlog.Epoch]
+	shard   base.ShardID
+	start   atomic.Int64
+	hw      atomic.Int64
+	stable  atomic.Int64 // last stable offset; written after, read before what it vouches for: hw and aborted
+	epochs  atomic.Pointer[[]partlog.Epoch]
+	aborted atomic.Pointer[[]partlog.Aborted]
 
 	mu      sync.Mutex
 	watches []*Watch
@@ -23,6 +25,7 @@ type logState struct {
 type LogState struct {
 	Start         int64 // log start offset
 	HighWatermark int64 // applied committed end; nothing at or above it is shown
+	LastStable    int64 // first offset of the oldest open transaction; the high watermark if there is none
 	Size          int64 // bytes kept for the log, in batch bytes
 }
 
@@ -35,6 +38,16 @@ func (s *logState) publish(l *partlog.Log) {
 		}
 	}
 	s.hw.Store(l.End())
+	all := l.Aborted()
+	if old := s.aborted.Load(); old == nil && len(all) > 0 || old != nil && !sameAborted(*old, all) {
+		s.aborted.Store(&all)
+	}
+	s.stable.Store(l.LastStable())
+}
+
+// sameAborted compares lists of one log, which grow at their end and shrink at their front.
+func sameAborted(a, b []partlog.Aborted) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // signal tells the watches that the log changed.
@@ -67,9 +80,21 @@ func (e *Engine) State(id base.LogID) (LogState, bool) {
 		return LogState{}, false
 	}
 	// The start is read last: it may then exceed the watermark seen, but never be too low.
+	stable := s.stable.Load()
 	hw := s.hw.Load()
 	start := s.start.Load()
-	return LogState{Start: start, HighWatermark: max(hw, start), Size: e.store.Size(id)}, true
+	return LogState{Start: start, HighWatermark: max(hw, start), LastStable: max(stable, start), Size: e.store.Size(id)}, true
+}
+
+// Aborted lists the aborted transactions of a log, by the offsets of their markers; it is immutable. It has all
+// below a last stable offset that was read before.
+func (e *Engine) Aborted(id base.LogID) []partlog.Aborted {
+	if s := e.logs.get(id); s != nil {
+		if all := s.aborted.Load(); all != nil {
+			return *all
+		}
+	}
+	return nil
 }
 
 // Epochs is the leader epoch history of a log.

@@ -229,6 +229,9 @@ func (l *loop) accept(req *Append, i int32, it *AppendItem, now int64) error {
 		return base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
 	}
 	it.LogStart = log.Start()
+	if it.marker != nil {
+		return l.acceptMarker(req, i, it, log, now)
+	}
 	if len(it.Data)+entryOverhead > l.e.journal.MaxEntry() {
 		return base.Errorf(base.CodeMessageTooLarge, "%d bytes exceed the %d that a log file holds", len(it.Data), l.e.journal.MaxEntry()-entryOverhead)
 	}
@@ -238,8 +241,11 @@ func (l *loop) accept(req *Append, i int32, it *AppendItem, now int64) error {
 	for k := range it.Batches {
 		info := &it.Batches[k]
 		b := batchOf(info, epoch)
-		verdict, err := log.Propose(&b, now, l.e.opts.ProducerExpiry.Milliseconds())
+		verdict, err := log.Propose(&b, it.Guard, now, l.e.opts.ProducerExpiry.Milliseconds())
 		switch {
+		case verdict == partlog.Unverified:
+			it.Guard = log.Guard(&b, req.BumpsEpoch, now)
+			return err
 		case err != nil:
 			return err
 		case verdict == partlog.Duplicate:
@@ -263,7 +269,8 @@ const entryOverhead = 1024
 
 func batchOf(info *recordbatch.Info, epoch int32) partlog.Batch {
 	return partlog.Batch{Records: info.LastOffsetDelta + 1, Epoch: epoch, ProducerID: info.ProducerID,
-		ProducerEpoch: info.ProducerEpoch, FirstSequence: info.BaseSequence, MaxTimestamp: info.MaxTimestamp}
+		ProducerEpoch: info.ProducerEpoch, FirstSequence: info.BaseSequence, MaxTimestamp: info.MaxTimestamp,
+		Transactional: info.IsTransactional()}
 }
 
 // attach settles a duplicate: now if the first delivery is committed, else with the entry that holds it; the

@@ -5,19 +5,24 @@ import (
 	"slices"
 
 	"godwit/internal/base"
+	"godwit/internal/partlog"
 	"godwit/internal/storage/segment"
 	"godwit/internal/vfs"
 )
 
 // Records is a run of whole batches as stored. It pins the files it refers to until Release.
 type Records struct {
-	state LogState
-	spans []segment.Span
-	n     int
+	state   LogState
+	spans   []segment.Span
+	n       int
+	aborted []partlog.Aborted
 }
 
 // State is the log's state as of the read.
 func (r *Records) State() LogState { return r.state }
+
+// Aborted lists the aborted transactions that the records may be part of, by their first offset. Read leaves it empty.
+func (r *Records) Aborted() []partlog.Aborted { return r.aborted }
 
 // Len is the number of bytes; 0 if there is nothing at the offset yet.
 func (r *Records) Len() int { return r.n }
@@ -65,6 +70,16 @@ func (r *Records) Release() {
 // at least one batch whatever its size. An offset equal to the high watermark reads nothing; one outside
 // [start, high watermark] is CodeOffsetOutOfRange, and the records still carry the state.
 func (e *Engine) Read(log base.LogID, offset int64, maxBytes int, minOne bool) (*Records, error) {
+	return e.read(log, offset, maxBytes, minOne, false)
+}
+
+// ReadCommitted is Read up to the last stable offset, with the aborted transactions among what it finds. An offset between the last
+// stable offset and the high watermark reads nothing.
+func (e *Engine) ReadCommitted(log base.LogID, offset int64, maxBytes int, minOne bool) (*Records, error) {
+	return e.read(log, offset, maxBytes, minOne, true)
+}
+
+func (e *Engine) read(log base.LogID, offset int64, maxBytes int, minOne, committed bool) (*Records, error) {
 	st, ok := e.State(log)
 	if !ok {
 		return nil, base.Errorf(base.CodeUnknownPartition, "this server does not host this topic-partition")
@@ -73,13 +88,20 @@ func (e *Engine) Read(log base.LogID, offset int64, maxBytes int, minOne bool) (
 	if offset < st.Start || offset > st.HighWatermark {
 		return r, base.Errorf(base.CodeOffsetOutOfRange, "offset %d is outside [%d, %d]", offset, st.Start, st.HighWatermark)
 	}
-	spans, err := e.store.Find(log, offset, st.HighWatermark, maxBytes, minOne)
+	limit := st.HighWatermark
+	if committed {
+		limit = st.LastStable
+	}
+	spans, err := e.store.Find(log, offset, limit, maxBytes, minOne)
 	if err != nil {
 		return r, err
 	}
 	r.spans = spans
 	for _, s := range spans {
 		r.n += int(s.Len)
+	}
+	if committed && len(spans) > 0 {
+		r.aborted = partlog.AbortedWithin(e.Aborted(log), offset, spans[len(spans)-1].Last+1)
 	}
 	return r, nil
 }

@@ -21,8 +21,12 @@ type Batch struct {
 	Epoch         int32 // partition leader epoch at the proposal
 	ProducerID    int64 // -1: not idempotent
 	ProducerEpoch int16
-	FirstSequence int32
+	FirstSequence int32 // -1: a marker
 	MaxTimestamp  int64 // Unix milliseconds
+
+	Transactional    bool
+	Control          Control // the batch is a transaction marker; always transactional
+	CoordinatorEpoch int32   // of a marker: of the transaction coordinator that sent it
 }
 
 // Last is the batch's last offset.
@@ -40,9 +44,12 @@ type Log struct {
 	end       int64
 	epochs    []Epoch // ascending in both fields; replaced, never written in place
 	producers map[int64]*producer
+	open      []OpenTxn // ascending; one for each producer with an open transaction
+	aborted   []Aborted // ascending by Last; only appended to and cut at the front, so that readers may hold it
 
 	next    int64               // end of the overlay
 	guesses map[int64]*producer // producers with batches in flight, as the overlay has them
+	guards  guards
 }
 
 // New is an empty log.
@@ -68,23 +75,27 @@ const (
 	Accepted  Verdict = iota
 	Duplicate         // committed before, or about to be: Base tells where
 	Rejected
+	Unverified // the batch would open a transaction, and the guard does not cover it: see Guard
 )
 
-// Propose gives a batch its base offset and enters it into the overlay, or finds that it is a
+// Propose gives a batch of records its base offset and enters it into the overlay, or finds that it is a
 // duplicate (Base is set to the offset of the first delivery), or rejects it. now is the shard's
-// time; producers idle for longer than expire milliseconds count as unknown.
-func (l *Log) Propose(b *Batch, now, expire int64) (Verdict, error) {
+// time; producers idle for longer than expire milliseconds count as unknown. guard is what Guard gave before the
+// transaction coordinator confirmed that the transaction is open and has this partition; 0 for none. An error comes
+// with Rejected and with Unverified, then of CodeUnverifiedTxn.
+func (l *Log) Propose(b *Batch, guard Guard, now, expire int64) (Verdict, error) {
 	if b.ProducerID >= 0 {
 		p := l.guess(b.ProducerID, now, expire)
 		if at, ok := p.find(b); ok {
 			b.Base = at
 			return Duplicate, nil
 		}
-		if err := p.check(b); err != nil {
-			return Rejected, err
+		if v, err := l.admit(p, b, guard); err != nil {
+			return v, err
 		}
 		b.Base = l.next
 		l.remember(b, now)
+		l.guards.drop(b.ProducerID)
 	}
 	b.Base = l.next
 	l.next += int64(b.Records)
@@ -96,16 +107,39 @@ func (l *Log) guess(id, now, expire int64) *producer {
 	if p := l.guesses[id]; p != nil {
 		return p
 	}
-	if p := l.producers[id]; p != nil && now-p.seen <= expire {
+	if p := l.producers[id]; p != nil && (p.txn >= 0 || now-p.seen <= expire) {
 		return p
 	}
 	return nil
 }
 
+// admit applies the rules of Kafka's log in its order: epoch, verification, sequence, state of the transaction.
+func (l *Log) admit(p *producer, b *Batch, guard Guard) (Verdict, error) {
+	if err := p.checkEpoch(b); err != nil {
+		return Rejected, err
+	}
+	open := p != nil && p.txn >= 0
+	if b.Transactional && !open {
+		if v, err := l.guards.check(b, guard); err != nil {
+			return v, err
+		}
+	}
+	if err := l.guards.checkSequence(p, b); err != nil {
+		return Rejected, err
+	}
+	if err := p.checkSequence(b); err != nil {
+		return Rejected, err
+	}
+	if open && !b.Transactional {
+		return Rejected, base.Errorf(base.CodeInvalidTxnState, "producer %d has a transaction open since offset %d; the batch is not transactional", b.ProducerID, p.txn)
+	}
+	return Accepted, nil
+}
+
 func (l *Log) remember(b *Batch, now int64) {
 	p := l.guesses[b.ProducerID]
 	if p == nil {
-		p = &producer{epoch: -1}
+		p = newProducer()
 		if old := l.producers[b.ProducerID]; old != nil {
 			*p = *old
 		}
@@ -121,6 +155,7 @@ func (l *Log) remember(b *Batch, now int64) {
 func (l *Log) Abandon() {
 	l.next = l.end
 	l.guesses = nil
+	l.guards.abandon()
 }
 
 // Apply enters a committed batch. Its base must be the end of the log: anything else is a bug, or a
@@ -140,19 +175,22 @@ func (l *Log) Apply(b *Batch, now int64) {
 	}
 	p := l.producers[b.ProducerID]
 	if p == nil {
-		p = &producer{epoch: -1}
+		p = newProducer()
 		if l.producers == nil {
 			l.producers = map[int64]*producer{}
 		}
 		l.producers[b.ProducerID] = p
 	}
+	before := p.txn
 	p.push(b, now)
+	l.track(b, before)
 }
 
-// Trim raises the log start offset; it never falls and never passes the end.
-func (l *Log) Trim(start int64) {
+// Trim raises the log start offset; it never falls and never passes the end. It returns the aborted transactions
+// that are forgotten, because their markers are below the start now.
+func (l *Log) Trim(start int64) []Aborted {
 	if start <= l.start {
-		return
+		return nil
 	}
 	invariants.Check(start <= l.end, "log %d: start %d beyond end %d", l.ID, start, l.end)
 	l.start = start
@@ -163,26 +201,29 @@ func (l *Log) Trim(start int64) {
 		kept[0].Start = max(kept[0].Start, start)
 		l.epochs = kept
 	}
+	return l.trimAborted()
 }
 
 // ExpireProducers forgets producers that were last seen before the given time, and reports whether there were
-// any. Producers with batches in flight stay.
+// any. Producers with batches in flight or an open transaction stay.
 func (l *Log) ExpireProducers(before int64) bool {
 	n := len(l.producers)
 	for id, p := range l.producers {
-		if p.seen < before && l.guesses[id] == nil {
+		if p.seen < before && p.txn < 0 && l.guesses[id] == nil {
 			delete(l.producers, id)
 		}
 	}
 	return len(l.producers) < n
 }
 
-// OldestProducer is the time at which the producer that is silent for longest was last seen; the largest
-// time there is, if there are no producers.
+// OldestProducer is the time at which the producer that is silent for longest, of those that can expire, was last
+// seen; the largest time there is, if there are none.
 func (l *Log) OldestProducer() int64 {
 	oldest := int64(math.MaxInt64)
 	for _, p := range l.producers {
-		oldest = min(oldest, p.seen)
+		if p.txn < 0 {
+			oldest = min(oldest, p.seen)
+		}
 	}
 	return oldest
 }
@@ -215,4 +256,5 @@ func (l *Log) Check() {
 		a, b := l.epochs[i-1], l.epochs[i]
 		invariants.Check(a.Epoch < b.Epoch && a.Start <= b.Start, "log %d: epochs %v then %v", l.ID, a, b)
 	}
+	l.checkTxns()
 }

@@ -14,7 +14,7 @@ const hour = int64(3_600_000)
 
 func propose(t *testing.T, l *Log, b Batch, now int64) (Batch, Verdict, error) {
 	t.Helper()
-	v, err := l.Propose(&b, now, 24*hour)
+	v, err := l.Propose(&b, 0, now, 24*hour)
 	return b, v, err
 }
 
@@ -145,7 +145,7 @@ func TestModel(t *testing.T) {
 			"propose": func(t *rapid.T) {
 				b := seq(rapid.Int64Range(-1, 2).Draw(t, "producer"), int16(rapid.IntRange(0, 1).Draw(t, "epoch")),
 					rapid.Int32Range(0, 8).Draw(t, "sequence"), rapid.Int32Range(1, 3).Draw(t, "records"))
-				v, err := l.Propose(&b, now, hour)
+				v, err := l.Propose(&b, 0, now, hour)
 				switch v {
 				case Accepted:
 					flight = append(flight, b)

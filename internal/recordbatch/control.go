@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"godwit/internal/base"
+	"godwit/internal/compress"
 )
 
 // ControlType says what a control record is (KIP-98). Types that are not listed here exist and are to be ignored.
@@ -35,4 +36,44 @@ func ParseControl(key []byte) (ControlType, error) {
 		return 0, base.Errorf(base.CodeInvalidRecord, "version %d of a control record's key is negative", v)
 	}
 	return ControlType(binary.BigEndian.Uint16(key[2:])), nil
+}
+
+// Marker is the end of a transaction, as a control batch with one record says it (KIP-98).
+type Marker struct {
+	ProducerID       int64
+	ProducerEpoch    int16
+	CoordinatorEpoch int32 // of the transaction coordinator
+	Type             ControlType
+	Timestamp        int64 // Unix ms
+}
+
+// controlVersion is that of the keys and values of control records.
+const controlVersion = 0
+
+// AppendTo encodes the marker as a batch behind dst, with base offset 0 and leader epoch -1.
+func (m *Marker) AppendTo(dst []byte) []byte {
+	key := binary.BigEndian.AppendUint16(make([]byte, 0, 4), controlVersion)
+	key = binary.BigEndian.AppendUint16(key, uint16(m.Type))
+	value := binary.BigEndian.AppendUint16(make([]byte, 0, 6), controlVersion)
+	value = binary.BigEndian.AppendUint32(value, uint32(m.CoordinatorEpoch))
+	var b Builder
+	b.Begin(Info{LeaderEpoch: -1, Attributes: attrTransactional | attrControl,
+		ProducerID: m.ProducerID, ProducerEpoch: m.ProducerEpoch, BaseSequence: -1}, compress.None, 0)
+	b.Add(&Record{Timestamp: m.Timestamp, Key: key, Value: value})
+	dst, err := b.AppendTo(dst)
+	if err != nil {
+		panic(err) // nothing of it is large or compressed
+	}
+	return dst
+}
+
+// ParseMarkerValue reads the value of an abort or commit record: version i16 and the coordinator's epoch.
+func ParseMarkerValue(value []byte) (coordinatorEpoch int32, err error) {
+	if len(value) < 6 {
+		return 0, base.Errorf(base.CodeInvalidRecord, "the value of a transaction marker has %d bytes; it takes at least 6", len(value))
+	}
+	if v := int16(binary.BigEndian.Uint16(value)); v < 0 {
+		return 0, base.Errorf(base.CodeInvalidRecord, "version %d of a transaction marker is negative", v)
+	}
+	return int32(binary.BigEndian.Uint32(value[2:])), nil
 }

@@ -42,6 +42,12 @@ type Trim struct {
 	Losses []Loss `json:",omitempty"`
 }
 
+// Purged names aborted transactions, by the ascending offsets of their markers, of whose records compaction left none.
+type Purged struct {
+	Log  base.LogID
+	Last []int64
+}
+
 // Appended is one batch of an append entry.
 type Appended struct {
 	Log base.LogID
@@ -61,17 +67,28 @@ type Command struct {
 	Trim   []Trim          `json:"trim,omitempty"`   // see Trim
 	Losses []Loss          `json:"losses,omitempty"` // found by the compactor
 	Expire int64           `json:"expire,omitempty"` // producers last seen before this time are forgotten
+	Purged []Purged        `json:"purged,omitempty"` // see Purged
 	Meta   json.RawMessage `json:"meta,omitempty"`   // a meta.Command; shard 0 only
 }
 
 // appendedSize is the least that one batch of an append command takes, bytes.
 const appendedSize = 6
 
+// The formats of commands. Each is read for ever.
 const (
-	formatAppend = 1
-	formatJSON   = 2
-	formatGroups = 3
-	formatShares = 6
+	formatAppendV1 = 1 // without transactions; not written any more
+	formatJSON     = 2
+	formatGroups   = 3
+	formatAppend   = 4
+	formatShares   = 6
+)
+
+// Flags of a batch in an append command.
+const (
+	flagTransactional = 1 << iota
+	flagMarker
+	flagCommit // the marker's kind; abort without it
+	flagsKnown = 1<<iota - 1
 )
 
 // Encode writes the command behind dst.
@@ -111,10 +128,26 @@ func (c *Command) Encode(dst []byte) []byte {
 		dst = binary.AppendVarint(dst, a.ProducerID)
 		if a.ProducerID >= 0 {
 			dst = binary.AppendUvarint(dst, uint64(a.ProducerEpoch))
-			dst = binary.AppendUvarint(dst, uint64(a.FirstSequence))
+			dst = appendTxn(dst, &a.Batch)
 		}
 	}
 	return dst
+}
+
+// appendTxn writes what a producer's batch is in its transaction: flags, and then the coordinator epoch of a marker or the
+// first sequence of records.
+func appendTxn(dst []byte, b *partlog.Batch) []byte {
+	flags := uint64(0)
+	if b.Transactional {
+		flags |= flagTransactional
+	}
+	if b.Control == partlog.NotControl {
+		return binary.AppendUvarint(binary.AppendUvarint(dst, flags), uint64(b.FirstSequence))
+	}
+	if flags |= flagMarker; b.Control == partlog.Commit {
+		flags |= flagCommit
+	}
+	return binary.AppendVarint(binary.AppendUvarint(dst, flags), int64(b.CoordinatorEpoch))
 }
 
 // Decode reads what Encode wrote; anything else is a CodeCorruption error.
@@ -129,11 +162,11 @@ func Decode(b []byte) (*Command, error) {
 			return nil, base.Errorf(base.CodeCorruption, "shard command: %v", err)
 		}
 		return c, nil
-	case formatAppend:
+	case formatAppend, formatAppendV1:
 		r := &varint.Reader{B: b[1:]}
 		c.Append = make([]Appended, r.Count(appendedSize))
 		for i := range c.Append {
-			readAppended(r, &c.Append[i])
+			readAppended(r, &c.Append[i], b[0])
 		}
 		if !r.Whole() {
 			return nil, base.Errorf(base.CodeCorruption, "damaged append command of %d bytes", len(b))
@@ -165,15 +198,38 @@ func decodeEach[T any](b []byte, decode func([]byte) (T, error), out *[]T) error
 }
 
 // readAppended reads one batch of an append command.
-func readAppended(r *varint.Reader, a *Appended) {
+func readAppended(r *varint.Reader, a *Appended, format byte) {
 	a.Log = base.LogID(r.Uint())
 	a.Base, a.Records, a.Epoch = int64(r.Uint()), int32(r.Uint()), int32(r.Uint())
 	a.MaxTimestamp, a.ProducerID = r.Int(), r.Int()
 	a.ProducerEpoch, a.FirstSequence = -1, -1
 	if a.ProducerID >= 0 {
-		a.ProducerEpoch, a.FirstSequence = int16(r.Uint()), int32(r.Uint())
+		a.ProducerEpoch = int16(r.Uint())
+		flags := uint64(0)
+		if format != formatAppendV1 {
+			flags = r.Uint()
+		}
+		readTxn(r, &a.Batch, flags)
 	}
-	if a.Base < 0 || a.Records < 1 {
+	if a.Base < 0 || a.Records < 1 || a.Control != partlog.NotControl && a.Records != 1 {
 		r.Fail()
 	}
+}
+
+// readTxn reads what appendTxn wrote behind the flags.
+func readTxn(r *varint.Reader, b *partlog.Batch, flags uint64) {
+	b.Transactional = flags&flagTransactional != 0
+	switch {
+	case flags > flagsKnown, flags&flagCommit != 0 && flags&flagMarker == 0, flags&flagMarker != 0 && !b.Transactional:
+		r.Fail()
+		return
+	case flags&flagMarker == 0:
+		b.FirstSequence = int32(r.Uint())
+		return
+	case flags&flagCommit != 0:
+		b.Control = partlog.Commit
+	default:
+		b.Control = partlog.Abort
+	}
+	b.CoordinatorEpoch = int32(r.Int())
 }

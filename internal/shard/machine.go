@@ -19,6 +19,10 @@ type log struct {
 	*partlog.Log
 	dirty  bool
 	doomed bool // an entry in flight drops it
+
+	// Aborted transactions have keys of their own, so that a log with many of them costs a checkpoint what changed.
+	savedAborted int64   // those with markers up to this offset have keys; -1: none
+	goneAborted  []int64 // markers of those whose keys are to be deleted
 }
 
 // Machine is the state of one shard.
@@ -37,6 +41,7 @@ type Machine struct {
 	lossStart uint64 // sequence number of losses[0]
 
 	dirtyLogs    []base.LogID // also those dropped
+	goneKeys     [][]byte     // of logs that were dropped
 	dirtyStreams []base.StreamID
 	dirtyMeta    bool
 	savedLosses  uint64 // losses below this number are in the state store
@@ -112,6 +117,7 @@ type Applied struct {
 	Created []base.LogID
 	Dropped []base.LogID
 	Trimmed []Trim
+	Purged  []base.LogID // list fewer aborted transactions
 	Losses  []Loss
 	Stream  base.StreamID // metadata of this stream changed, if not zero
 	Meta    bool          // metadata changed
@@ -165,7 +171,7 @@ func (m *Machine) Apply(index, term uint64, time int64, c *Command) (*Applied, e
 func (m *Machine) applyLogs(c *Command, out *Applied) {
 	for _, id := range c.Create {
 		if m.logs[id] == nil {
-			l := &log{Log: partlog.New(id)}
+			l := &log{Log: partlog.New(id), savedAborted: -1}
 			m.logs[id] = l
 			m.touch(l)
 			out.Created = append(out.Created, id)
@@ -177,23 +183,43 @@ func (m *Machine) applyLogs(c *Command, out *Applied) {
 			if !l.dirty {
 				m.dirtyLogs = append(m.dirtyLogs, id)
 			}
+			l.forget(l.Aborted())
+			for _, at := range l.goneAborted {
+				m.goneKeys = append(m.goneKeys, abortedKey(id, at))
+			}
 			out.Dropped = append(out.Dropped, id)
 		}
 	}
 	for _, t := range c.Trim {
 		if l := m.logs[t.Log]; l != nil && t.Start > l.Start() {
-			l.Trim(t.Start)
+			l.forget(l.Trim(t.Start))
 			m.touch(l)
 			out.Trimmed = append(out.Trimmed, t)
 			m.lose(t.Losses, out)
 		}
 	}
 	m.lose(c.Losses, out)
+	for _, p := range c.Purged {
+		if l := m.logs[p.Log]; l != nil {
+			l.forget(l.ForgetAborted(p.Last))
+			m.touch(l)
+			out.Purged = append(out.Purged, p.Log)
+		}
+	}
 	if c.Expire > 0 {
 		for _, l := range m.logs {
 			if l.ExpireProducers(c.Expire) {
 				m.touch(l)
 			}
+		}
+	}
+}
+
+// forget notes that aborted transactions are no longer listed.
+func (l *log) forget(gone []partlog.Aborted) {
+	for i := range gone {
+		if at := gone[i].Last; at <= l.savedAborted {
+			l.goneAborted = append(l.goneAborted, at)
 		}
 	}
 }
@@ -219,6 +245,7 @@ func (m *Machine) lose(ls []Loss, out *Applied) {
 
 // Keys of a shard's state: a prefix byte, then the part's own key.
 const (
+	keyAborted = 'a' // + LogID + offset of the marker, both big-endian
 	keyLog     = 'l' // + LogID, big-endian
 	keyMeta    = 'm' // + a key of package meta
 	keyOffsets = 'o' // + a key of package group
@@ -234,6 +261,10 @@ func numbered(prefix byte, n uint64) []byte {
 // Checkpoint writes every key that changed since the last call; a nil value deletes it. Together with Index and
 // Term that is all that a later Restore needs.
 func (m *Machine) Checkpoint(put func(key, value []byte)) {
+	for _, k := range m.goneKeys {
+		put(k, nil)
+	}
+	m.goneKeys = nil
 	var buf []byte
 	for _, id := range m.dirtyLogs {
 		l := m.logs[id]
@@ -244,6 +275,7 @@ func (m *Machine) Checkpoint(put func(key, value []byte)) {
 		l.dirty = false
 		buf = l.AppendSnapshot(buf[:0])
 		put(numbered(keyLog, uint64(id)), buf)
+		l.checkpointAborted(put)
 	}
 	m.dirtyLogs = m.dirtyLogs[:0]
 	if m.dirtyMeta {
@@ -267,13 +299,14 @@ func (m *Machine) Checkpoint(put func(key, value []byte)) {
 
 // Restorer rebuilds a machine from the keys that checkpoints wrote, in their order.
 type Restorer struct {
-	m    *Machine
-	meta *meta.Restorer
+	m       *Machine
+	meta    *meta.Restorer
+	aborted map[base.LogID][]partlog.Aborted // of logs whose own keys are still to come
 }
 
 // NewRestorer begins with an empty machine.
 func NewRestorer(id base.ShardID, defaults map[string]string) *Restorer {
-	r := &Restorer{m: New(id, defaults)}
+	r := &Restorer{m: New(id, defaults), aborted: map[base.LogID][]partlog.Aborted{}}
 	if id == base.MetaShard {
 		r.meta = meta.NewRestorer(defaults)
 	}
@@ -292,11 +325,9 @@ func (r *Restorer) Restore(key, value []byte) error {
 	switch {
 	case key[0] == keyLog && len(rest) == 8:
 		id := base.LogID(binary.BigEndian.Uint64(rest))
-		l, err := partlog.Restore(id, value)
-		if err != nil {
-			return err
-		}
-		r.m.logs[id] = &log{Log: l}
+		return r.restoreLog(id, value)
+	case key[0] == keyAborted && len(rest) == 16:
+		return r.restoreAborted(rest, value)
 	case key[0] == keyMeta && r.meta != nil:
 		return r.meta.Restore(rest, value)
 	case key[0] == keyOffsets:

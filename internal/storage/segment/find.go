@@ -13,6 +13,7 @@ type Span struct {
 	File *File
 	Pos  int64
 	Len  int64
+	Last int64 // last offset of the log in it
 }
 
 // ReleaseAll releases the files of all spans.
@@ -159,37 +160,45 @@ func (s *Store) Find(log base.LogID, offset, limit int64, maxBytes int, minOne b
 		if !ok || e.Base >= limit {
 			return spans, nil
 		}
-		pos, n, whole := int64(e.Pos), int64(e.Len), true
-		if e.Base < offset || n > left {
-			if len(spans) > 0 {
+		if n := int64(e.Len); e.Base >= offset && n <= left && e.Last < limit {
+			spans = appendSpan(spans, Span{f, int64(e.Pos), n, e.Last})
+			if left -= n; left <= 0 {
 				return spans, nil
 			}
-			if pos, n, whole, err = f.cut(&e, offset, left, minOne); err != nil {
-				return nil, err
-			}
+			continue
 		}
-		if n > 0 {
-			spans = appendSpan(spans, f, pos, n)
+		if len(spans) > 0 && int64(e.Len) > left {
+			return spans, nil
 		}
-		if left -= n; !whole || left <= 0 {
+		part, whole, err := f.cut(&e, offset, limit, left, minOne && len(spans) == 0)
+		if err != nil {
+			ReleaseAll(spans)
+			return nil, err
+		}
+		if part.Len > 0 {
+			spans = appendSpan(spans, part)
+		}
+		if left -= part.Len; !whole || left <= 0 {
 			return spans, nil
 		}
 	}
 }
 
-func appendSpan(spans []Span, f *File, pos, n int64) []Span {
-	if k := len(spans) - 1; k >= 0 && spans[k].File == f && spans[k].Pos+spans[k].Len == pos {
-		spans[k].Len += n
+func appendSpan(spans []Span, s Span) []Span {
+	if k := len(spans) - 1; k >= 0 && spans[k].File == s.File && spans[k].Pos+spans[k].Len == s.Pos {
+		spans[k].Len += s.Len
+		spans[k].Last = s.Last
 		return spans
 	}
-	f.refs.Add(1) // the cursor holds one, so it is open
-	return append(spans, Span{File: f, Pos: pos, Len: n})
+	s.File.refs.Add(1) // the cursor holds one, so it is open
+	return append(spans, s)
 }
 
-// cut narrows an extent to the batches from the one that holds offset on that fit into left. whole says
+// cut narrows an extent to the batches from the one that holds offset on, below limit, that fit into left. whole says
 // that it reaches to the end of the extent.
-func (f *File) cut(e *Extent, offset, left int64, minOne bool) (pos, n int64, whole bool, err error) {
+func (f *File) cut(e *Extent, offset, limit, left int64, minOne bool) (s Span, whole bool, err error) {
 	start, end := int64(-1), int64(0)
+	last := e.Last
 	err = f.walk(e, func(at int64, b *batch) bool {
 		if b.last < offset {
 			return true
@@ -197,16 +206,16 @@ func (f *File) cut(e *Extent, offset, left int64, minOne bool) (pos, n int64, wh
 		if start < 0 {
 			start, end = at, at
 		}
-		if n := at + b.size - start; n > left && !(minOne && end == start) {
+		if n := at + b.size - start; b.base >= limit || n > left && !(minOne && end == start) {
 			return false
 		}
-		end = at + b.size
+		end, last = at+b.size, b.last
 		return end-start < left
 	})
 	if start < 0 {
-		return 0, 0, true, err
+		return Span{}, true, err
 	}
-	return start, end - start, end == int64(e.Pos)+int64(e.Len), err
+	return Span{f, start, end - start, last}, end == int64(e.Pos)+int64(e.Len), err
 }
 
 // batch is what a walk needs of a v2 batch header.
