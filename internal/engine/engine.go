@@ -14,6 +14,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/clock"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 	"godwit/internal/journal"
 	"godwit/internal/journal/single"
 	"godwit/internal/meta"
@@ -41,6 +42,7 @@ type Options struct {
 	TopicDefaults  map[string]string // broker-wide topic configuration
 	Limits         meta.Limits
 	Groups         group.Options
+	Shares         share.Options // share.DefaultOptions by default
 
 	CheckpointEvery time.Duration // 30 s by default
 	RetentionEvery  time.Duration // 10 s by default
@@ -63,6 +65,9 @@ func (o *Options) fill() {
 		o.Shards = 63
 	}
 	def(&o.FileSize, 256<<20)
+	if o.Shares.MaxSize == 0 {
+		o.Shares = share.DefaultOptions()
+	}
 	defT(&o.ProducerExpiry, 24*time.Hour)
 	defT(&o.CheckpointEvery, 30*time.Second)
 	defT(&o.RetentionEvery, 10*time.Second)
@@ -93,6 +98,8 @@ type Engine struct {
 
 	view    atomic.Pointer[meta.View]
 	changed broadcast // the view
+
+	groupConfigs configMap
 
 	randMu sync.Mutex // guards opts.Rand
 

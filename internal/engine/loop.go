@@ -67,6 +67,7 @@ type loop struct {
 	spare []message
 
 	groups  groupHost
+	shares  shareHost
 	effects effectHost // shard 0 only
 }
 
@@ -125,6 +126,9 @@ func crashOnPanic() {
 // arm sets the timer for the next thing that time alone brings about.
 func (l *loop) arm() {
 	at, ok := l.groups.deadline()
+	if other, set := l.shares.deadline(); set && (!ok || other < at) {
+		at, ok = other, true
+	}
 	if !ok || at == l.armed || l.e.closed.Load() {
 		return
 	}
@@ -141,6 +145,7 @@ func (l *loop) arm() {
 func (l *loop) tick() {
 	l.armed = 0
 	l.groups.tick(l)
+	l.shares.tick(l)
 }
 
 // stop ends the timer.
@@ -190,6 +195,7 @@ func (l *loop) lead(term uint64) {
 	l.abandon()
 	l.term, l.why = term, nil
 	l.groups.lead(l)
+	l.shares.lead(l)
 	if l.id == base.MetaShard {
 		l.effects.resend(l)
 	}
@@ -390,6 +396,7 @@ func (l *loop) settle(en *entry) {
 			if base.CodeOf(en.err) == base.CodeStorage {
 				l.term, l.why = 0, en.err // until the journal leads under a new term
 				l.groups.resign(l, en.err)
+				l.shares.resign(en.err)
 			}
 			l.abandon()
 		}
@@ -405,6 +412,7 @@ func (l *loop) settle(en *entry) {
 		l.e.store.Add(en.at.File, en.at.Pos, f.Extents)
 	}
 	l.e.publish(l, applied)
+	l.shares.applied(l, en.cmd)
 	for _, d := range en.parts {
 		d.req.settle(1)
 	}

@@ -74,6 +74,7 @@ func (e *Engine) open() error {
 			e.logs.put(log.ID, s)
 		})
 		e.losses.restore(m.Losses())
+		m.Shares.Configured(e.groupConfigs.put)
 	}
 	e.view.Store(machines[base.MetaShard].Meta.View)
 	e.ckpt.last = make([]uint64, len(machines))

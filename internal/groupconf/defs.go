@@ -54,7 +54,7 @@ var defs = []Def{
 		Doc: "Records that a client of a streams group may lack and still get an active task.", Note: "There are no warm-up tasks."},
 	{Name: "streams.assignment.interval.ms", Type: topicconf.Int, Default: "1000", Max: maxInt, High: 15_000, Synonym: "group.streams.assignment.interval.ms", Effect: true,
 		Doc: "Milliseconds that lie between two assignments of a streams group at least."},
-	{Name: assignorName, Type: topicconf.String, Unset: true, Synonym: "group.streams.assignors", Effect: true,
+	{Name: assignorName, Type: topicconf.String, Unset: true, Broker: "sticky", Synonym: "group.streams.assignors", Effect: true,
 		Doc: "Task assignor of a streams group; the broker's first if unset."},
 	{Name: "streams.assignor.offload.enable", Type: topicconf.Boolean, Default: "true", Internal: true, Synonym: "group.streams.assignor.offload.enable",
 		Doc: "Whether a streams group's assignments are computed in the background.", Note: inBackground},

@@ -22,7 +22,8 @@ type Def struct {
 	Name      string
 	Type      topicconf.Type
 	Default   string
-	Unset     bool     // has no default
+	Unset     bool // has no default; Broker counts then
+	Broker    string
 	Min, Max  int64    // of numbers, inclusive: what Kafka accepts at all
 	Low, High int64    // of numbers, inclusive: what the broker lets groups have, as Bound says
 	Bound     Bound    // which of Low and High count, if High or Low is set

@@ -24,6 +24,9 @@ type Head struct {
 	Hash            uint64 // of the topics that the members subscribe to, as they were at Epoch
 }
 
+// newHead is that of a group that nobody has joined yet.
+var newHead = Head{Epoch: 1, AssignmentEpoch: 1}
+
 // Member is one member of a group. The slices are not written to in place.
 type Member struct {
 	ID         string

@@ -25,9 +25,9 @@ func (c *Coordinator) Heartbeat(now int64, req *HeartbeatRequest) HeartbeatRespo
 	g := c.live.groups[req.Key]
 	if g == nil {
 		if req.Epoch != EpochJoin {
-			return HeartbeatResponse{Err: unknownGroup(req.Key)}
+			return HeartbeatResponse{Err: base.Errorf(base.CodeUnknownGroup, "Share group %s not found.", req.Group)}
 		}
-		g = &group{}
+		g = &group{Head: newHead}
 	}
 	m, known := g.members[req.MemberID]
 	switch {

@@ -48,7 +48,7 @@ func (c *Coordinator) AlterOffsets(now int64, k Key, topics []SetTopicOffsets) (
 	if k.Group == "" {
 		return nil, base.Errorf(base.CodeInvalidGroup, "the group name is empty")
 	}
-	u := &Update{Key: k}
+	u := &Update{Key: k, Head: newHead}
 	if g := c.live.groups[k]; g != nil {
 		if len(g.members) > 0 {
 			return nil, notEmpty(k)
@@ -118,7 +118,7 @@ func (c *Coordinator) DeleteOffsets(now int64, k Key, topics []string) ([]TopicR
 }
 
 func notEmpty(k Key) *base.Error {
-	return base.Errorf(base.CodeNonEmptyGroup, "share group %q has members: stop them, or wait until their sessions end", k.Group)
+	return base.Errorf(base.CodeNonEmptyGroup, "The group is not empty: share group %s has members.", k.Group)
 }
 
 func unknownPartition(topic string, index int32) *base.Error {

@@ -133,5 +133,5 @@ type TopicResult struct {
 
 // unknownGroup is the answer to who asks for a group that is not there.
 func unknownGroup(k Key) *base.Error {
-	return base.Errorf(base.CodeUnknownGroup, "Share group %s not found.", k.Group)
+	return base.Errorf(base.CodeUnknownGroup, "Group %s not found.", k.Group)
 }

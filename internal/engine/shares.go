@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"godwit/internal/base"
+	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
+	"godwit/internal/meta"
+	"godwit/internal/shard"
+)
+
+// shareHost runs the coordinator of share groups of one shard within its loop: it journals what the coordinator decides, answers
+// when that is committed, and has the shards of partitions make and delete queues.
+type shareHost struct {
+	coord  *share.Coordinator // nil while the shard has no leader here
+	view   *meta.View         // that the coordinator knows
+	last   *shareFlight       // the newest decisions that are not settled; nil if all are
+	rounds map[share.Key]*queueRound
+	idle   map[share.Key][]func(error) // wait until nothing is outstanding for a group
+
+	retryAt int64 // Unix ms at which what is outstanding is sent again; 0: not
+	backoff int64 // ms
+}
+
+// shareFlight is one entry with decisions, and who is to be answered when it is settled: also those whose answers rest
+// on it without having decided anything.
+type shareFlight struct{ replies []func(error) }
+
+// The time after which failed effects are sent again, ms.
+const (
+	minBackoff = 100
+	maxBackoff = 5_000
+)
+
+// topicsOf is a view of the metadata as the coordinator wants it.
+type topicsOf struct{ view *meta.View }
+
+func (t topicsOf) ByName(namespace, name string) (share.Topic, bool) {
+	return topicOf(t.view.Stream(namespace, name))
+}
+
+func (t topicsOf) ByID(id base.StreamID) (share.Topic, bool) { return topicOf(t.view.StreamByID(id)) }
+
+func topicOf(s *meta.Stream, ok bool) (share.Topic, bool) {
+	if !ok {
+		return share.Topic{}, false
+	}
+	return share.Topic{ID: s.ID, Name: s.Name, Partitions: len(s.Partitions)}, true
+}
+
+// lead makes a coordinator for a new term, or in place of one whose decisions were lost.
+func (h *shareHost) lead(l *loop) {
+	h.resign(base.Errorf(base.CodeNotReady, "the coordinator has moved: ask again"))
+	h.view = l.e.View()
+	h.coord = share.NewCoordinator(l.e.opts.Shares, l.m.Shares, topicsOf{h.view}, l.now())
+	h.rounds, h.idle = map[share.Key]*queueRound{}, map[share.Key][]func(error){}
+	h.retryAt, h.backoff = 0, minBackoff
+	h.resend(l)
+}
+
+// resign ends the coordinator. Those who wait for entries in flight are answered as these are settled.
+func (h *shareHost) resign(cause error) {
+	for _, waiting := range h.idle {
+		for _, fn := range waiting {
+			fn(cause)
+		}
+	}
+	h.coord, h.last, h.idle, h.rounds, h.retryAt = nil, nil, nil, nil, 0
+}
+
+// decide runs fn in the coordinator and has reply called when what it decided, and what it may have seen, is committed.
+func (h *shareHost) decide(l *loop, fn func(c *share.Coordinator, now int64), reply func(error)) {
+	if h.coord == nil {
+		reply(l.why)
+		return
+	}
+	if v := l.e.View(); v != h.view {
+		h.view = v
+		h.coord.SetTopics(topicsOf{v})
+	}
+	fn(h.coord, l.now())
+	changes := h.coord.Changes()
+	switch {
+	case len(changes) > 0:
+	case h.last != nil:
+		h.last.replies = append(h.last.replies, reply)
+		return
+	default:
+		reply(nil)
+		return
+	}
+	coord, flight := h.coord, &shareFlight{[]func(error){reply}}
+	h.last = flight
+	l.command(&shard.Command{Shares: changes}, func(_ *shard.Applied, err error) {
+		if h.last == flight {
+			h.last = nil
+		}
+		if err != nil && h.coord == coord {
+			h.lost(l, err)
+		}
+		for _, fn := range flight.replies {
+			fn(err)
+		}
+	})
+}
+
+// lost makes a new coordinator when decisions were not committed: the old one has gone ahead of them.
+func (h *shareHost) lost(l *loop, err error) {
+	if l.term == 0 {
+		h.resign(err)
+		return
+	}
+	h.lead(l)
+}
+
+// applied looks at what an entry changed in the state.
+func (h *shareHost) applied(l *loop, c *shard.Command) {
+	if c.Forget != nil && h.coord != nil {
+		h.coord.StreamDeleted(*c.Forget)
+		h.settled(l)
+	}
+	for _, cmd := range c.Shares {
+		switch cmd := cmd.(type) {
+		case *share.SetConfig:
+			l.e.groupConfigs.put(cmd.Key, cmd.Values)
+		case *share.Update:
+			if len(cmd.Queues) > 0 {
+				h.dispatch(l, cmd.Key)
+			}
+		case *share.DeleteGroup:
+			h.dispatch(l, cmd.Key)
+		case *share.ConfirmQueues:
+			h.settled(l)
+		}
+	}
+}
+
+// settled tells those who wait for groups for which nothing is outstanding any more.
+func (h *shareHost) settled(l *loop) {
+	for k, waiting := range h.idle {
+		if len(l.m.Shares.Effects(k)) > 0 {
+			continue
+		}
+		delete(h.idle, k)
+		for _, fn := range waiting {
+			fn(nil)
+		}
+	}
+}
+
+func (h *shareHost) deadline() (at int64, ok bool) {
+	if h.coord == nil {
+		return 0, false
+	}
+	if at = h.coord.NextDeadline(); h.retryAt != 0 {
+		at = min(at, h.retryAt)
+	}
+	return at, at != math.MaxInt64
+}
+
+func (h *shareHost) tick(l *loop) {
+	if h.coord == nil {
+		return
+	}
+	if h.retryAt != 0 && h.retryAt <= l.now() {
+		h.retryAt = 0
+		h.resend(l)
+	}
+	h.decide(l, func(c *share.Coordinator, now int64) { c.Tick(now) }, func(error) {})
+}
+
+// exists reports whether the name is taken by a share group.
+func (h *shareHost) exists(k group.Key) bool { return h.coord != nil && h.coord.Exists(share.Key(k)) }
+
+// ShareDecide runs fn in the coordinator of a share group, and returns when what it decided, and what its answer may
+// rest on, is committed. taken reports whether the name belongs to a group of another type.
+func (e *Engine) ShareDecide(ctx context.Context, k share.Key, fn func(c *share.Coordinator, now int64, taken bool)) error {
+	return e.shareDecide(ctx, e.View().GroupShard(k.Namespace, k.Group), func(l *loop, c *share.Coordinator, now int64) {
+		fn(c, now, !c.Exists(k) && l.groups.coord != nil && l.groups.coord.Describe(group.Key(k)).Err == nil)
+	})
+}
+
+func (e *Engine) shareDecide(ctx context.Context, id base.ShardID, fn func(l *loop, c *share.Coordinator, now int64)) error {
+	done, t := make(chan struct{}), newTicket()
+	var failure error
+	e.loop(id).post(message{call: func(l *loop) {
+		if !t.use() {
+			return
+		}
+		defer t.done()
+		l.shares.decide(l, func(c *share.Coordinator, now int64) { fn(l, c, now) }, func(err error) { failure = err; close(done) })
+	}})
+	if err := e.await(ctx, done); err != nil {
+		t.withdraw()
+		return err
+	}
+	return failure
+}
+
+// EachShareShard runs fn in the coordinator of every shard that may have groups, one after the other.
+func (e *Engine) EachShareShard(ctx context.Context, fn func(c *share.Coordinator)) error {
+	seen := map[base.ShardID]bool{}
+	for _, id := range e.View().GroupSlots {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if err := e.shareDecide(ctx, id, func(_ *loop, c *share.Coordinator, _ int64) { fn(c) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ShareSettled waits until nothing is to be done any more for the queues of a share group.
+func (e *Engine) ShareSettled(ctx context.Context, k share.Key) error {
+	done := make(chan struct{})
+	var failure error
+	reply := func(err error) { failure = err; close(done) }
+	e.loop(e.View().GroupShard(k.Namespace, k.Group)).post(message{call: func(l *loop) {
+		h := &l.shares
+		switch {
+		case h.coord == nil:
+			reply(l.why)
+		case len(l.m.Shares.Effects(k)) == 0:
+			reply(nil)
+		default:
+			h.idle[k] = append(h.idle[k], reply)
+		}
+	}})
+	if err := e.await(ctx, done); err != nil {
+		return err
+	}
+	return failure
+}
+
+// GroupConfig is the explicit configuration of a group, whatever its type; not to be written to.
+func (e *Engine) GroupConfig(k share.Key) map[string]string { return e.groupConfigs.get(k) }
+
+// GroupConfigs calls fn for every group with a configuration, in no order.
+func (e *Engine) GroupConfigs(fn func(share.Key, map[string]string)) { e.groupConfigs.each(fn) }
+
+// configMap publishes the configurations of all groups of the node, since those who need them are in other shards.
+type configMap struct{ m sync.Map }
+
+func (m *configMap) get(k share.Key) map[string]string {
+	v, ok := m.m.Load(k)
+	if !ok {
+		return nil
+	}
+	return v.(map[string]string)
+}
+
+func (m *configMap) put(k share.Key, values map[string]string) {
+	if len(values) == 0 {
+		m.m.Delete(k)
+		return
+	}
+	m.m.Store(k, values)
+}
+
+func (m *configMap) each(fn func(share.Key, map[string]string)) {
+	m.m.Range(func(k, v any) bool {
+		fn(k.(share.Key), v.(map[string]string))
+		return true
+	})
+}
