@@ -20,18 +20,19 @@ var layers = map[string][]string{
 	"cli":        {"topicconf", "base", "clock", "settings", "bench/"},
 	"settings":   {"topicconf", "base"},
 
-	"gateway/kafka": {"broker", "meta", "partlog", "coord/", "topicconf", "groupconf", "recordbatch", "compress", "base", "invariants", "clock"},
+	"gateway/kafka": {"broker", "meta", "partlog", "queue", "coord/", "topicconf", "groupconf", "recordbatch", "compress", "base", "invariants", "clock"},
 	"gateway/http":  {"broker", "meta", "topicconf", "base", "invariants", "clock"},
 
-	"broker": {"engine", "shard", "partlog", "meta", "coord/", "topicconf", "groupconf", "recordbatch", "base", "invariants", "clock"},
+	"broker": {"engine", "shard", "partlog", "queue", "meta", "coord/", "topicconf", "groupconf", "recordbatch", "base", "invariants", "clock"},
 	"engine": {
 		"shard", "partlog", "meta", "coord/", "topicconf", "groupconf", "recordbatch",
 		"journal", "journal/single", "storage/", "base", "invariants", "vfs", "clock",
 	},
 
 	// What decides: pure, see purity_test.go.
-	"shard":       {"partlog", "meta", "coord/", "topicconf", "recordbatch", "varint", "base", "invariants"},
+	"shard":       {"partlog", "queue", "meta", "coord/", "topicconf", "recordbatch", "varint", "base", "invariants"},
 	"partlog":     {"topicconf", "recordbatch", "varint", "base", "invariants"},
+	"queue":       {"varint", "base", "invariants"},
 	"varint":      {},
 	"meta":        {"topicconf", "base", "invariants"},
 	"coord/group": {"varint", "base", "invariants"},
