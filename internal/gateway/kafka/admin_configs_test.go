@@ -81,7 +81,7 @@ func TestDescribeOtherConfigs(t *testing.T) {
 		{kmsg.ConfigResourceTypeBroker, "8", kerr.InvalidRequest, 0},
 		{kmsg.ConfigResourceTypeBroker, "x", kerr.InvalidRequest, 0},
 		{kmsg.ConfigResourceTypeBrokerLogger, "7", nil, 0},
-		{kmsg.ConfigResourceTypeGroupConfig, "g", nil, 0},
+		{kmsg.ConfigResourceTypeGroupConfig, "g", nil, 21},
 		{kmsg.ConfigResourceTypeClientMetrics, "m", nil, 0},
 		{99, "x", kerr.InvalidRequest, 0},
 	} {
@@ -241,7 +241,7 @@ func TestAlterOtherResources(t *testing.T) {
 		{kmsg.ConfigResourceTypeBroker, "", kerr.InvalidRequest},
 		{kmsg.ConfigResourceTypeBroker, "8", kerr.InvalidRequest},
 		{kmsg.ConfigResourceTypeBrokerLogger, "7", kerr.InvalidRequest},
-		{kmsg.ConfigResourceTypeGroupConfig, "g", kerr.InvalidRequest},
+		{kmsg.ConfigResourceTypeGroupConfig, "", kerr.InvalidRequest},
 		{kmsg.ConfigResourceTypeClientMetrics, "m", kerr.InvalidRequest},
 		{77, "x", kerr.InvalidRequest},
 		{kmsg.ConfigResourceTypeTopic, "t", kerr.InvalidRequest},

@@ -9,7 +9,7 @@ import (
 	"godwit/internal/base"
 )
 
-// AlterConfigs (33), versions 0 to 2: replaces the whole configuration of topics: what is not named goes back
+// AlterConfigs (33), versions 0 to 2: replaces the whole configuration of topics and groups: what is not named goes back
 // to its default. All versions are alike but for the encoding. IncrementalAlterConfigs is what clients should
 // use.
 
@@ -32,10 +32,6 @@ func (s *Server) alterConfigs(ctx context.Context, rc *request, req *kmsg.AlterC
 }
 
 func (s *Server) replaceConfigs(ctx context.Context, rc *request, r *kmsg.AlterConfigsRequestResource, validateOnly bool) error {
-	st, err := rc.configuredTopic(s.backend.Meta(), r.ResourceName)
-	if err != nil {
-		return err
-	}
 	values := make(map[string]*string, len(r.Configs))
 	var null []string
 	for _, c := range r.Configs {
@@ -47,10 +43,20 @@ func (s *Server) replaceConfigs(ctx context.Context, rc *request, r *kmsg.AlterC
 			null = append(null, c.Name)
 		}
 	}
+	set := func() error {
+		return s.backend.SetGroupConfig(ctx, rc.shareKey(r.ResourceName), values, true, validateOnly)
+	}
+	if r.ResourceType == kmsg.ConfigResourceTypeTopic {
+		st, err := rc.configuredTopic(s.backend.Meta(), r.ResourceName)
+		if err != nil {
+			return err
+		}
+		set = func() error { return s.backend.SetConfig(ctx, st.ID, values, true, validateOnly) }
+	}
 	if len(null) > 0 {
 		return nullValues(null)
 	}
-	return s.backend.SetConfig(ctx, st.ID, values, true, validateOnly)
+	return set()
 }
 
 // resource names what a configuration belongs to.
@@ -72,13 +78,18 @@ func repeatedResources[T any](list []T, of func(T) resource) map[resource]bool {
 	return repeated
 }
 
-// changeable checks that a resource has a configuration that can be changed: topics have.
+// changeable checks that a resource has a configuration that can be changed: topics have, and groups by their names.
 func (s *Server) changeable(rc *request, r resource, repeated map[resource]bool) error {
 	if repeated[r] {
 		return base.Errorf(base.CodeInvalidRequest, "Each resource must appear at most once.")
 	}
 	switch r.kind {
 	case kmsg.ConfigResourceTypeTopic:
+		return nil
+	case kmsg.ConfigResourceTypeGroupConfig:
+		if r.name == "" {
+			return base.Errorf(base.CodeInvalidRequest, "Default group resources are not allowed.")
+		}
 		return nil
 	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger:
 		if r.name != "" {
@@ -87,7 +98,7 @@ func (s *Server) changeable(rc *request, r resource, repeated map[resource]bool)
 			}
 		}
 		return base.Errorf(base.CodeInvalidRequest, "The broker's configuration cannot be changed while it runs: change its settings and start it again.")
-	case kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
+	case kmsg.ConfigResourceTypeClientMetrics:
 		return base.Errorf(base.CodeInvalidRequest, "This broker has no configuration for resources of type %v.", r.kind)
 	}
 	return base.Errorf(base.CodeInvalidRequest, "Unsupported resource type: %d", r.kind)

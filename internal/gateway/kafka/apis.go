@@ -47,6 +47,11 @@ func listAPIs() []api {
 		{key: kmsg.DescribeGroups, min: 0, max: 6, run: handle((*Server).describeGroups)},
 		{key: kmsg.DeleteGroups, min: 0, max: 3, run: handle((*Server).deleteGroups)},
 
+		{key: kmsg.ShareGroupHeartbeat, min: 1, max: 1, run: handle((*Server).shareGroupHeartbeat)},
+		{key: kmsg.ShareGroupDescribe, min: 1, max: 1, run: handle((*Server).shareGroupDescribe)},
+		{key: kmsg.AlterShareGroupOffsets, min: 0, max: 0, run: handle((*Server).alterShareGroupOffsets)},
+		{key: kmsg.DeleteShareGroupOffsets, min: 0, max: 0, run: handle((*Server).deleteShareGroupOffsets)},
+
 		{key: kmsg.CreateTopics, min: 2, max: 7, run: handle((*Server).createTopics)},
 		{key: kmsg.DeleteTopics, min: 1, max: 6, run: handle((*Server).deleteTopics)},
 		{key: kmsg.CreatePartitions, min: 0, max: 3, run: handle((*Server).createPartitions)},

@@ -7,6 +7,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/broker"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 	"godwit/internal/meta"
 	"godwit/internal/partlog"
 )
@@ -17,6 +18,8 @@ type Backend interface {
 	logs
 	producers
 	groups
+	shares
+	groupConfigs
 	admin
 }
 
@@ -52,6 +55,22 @@ type groups interface {
 	DescribeGroups(ctx context.Context, req group.DescribeRequest) group.DescribeResponse
 	DeleteGroups(ctx context.Context, req group.DeleteGroupsRequest) group.DeleteGroupsResponse
 	DeleteOffsets(ctx context.Context, req group.DeleteOffsetsRequest) group.DeleteOffsetsResponse
+}
+
+type shares interface {
+	ShareHeartbeat(ctx context.Context, req share.HeartbeatRequest) share.HeartbeatResponse
+	DescribeShareGroups(ctx context.Context, namespace string, groups []string) []share.Description
+	ListShareGroups(ctx context.Context, namespace string, states []string) ([]share.Listing, error)
+	DeleteShareGroup(ctx context.Context, k share.Key) error
+	AlterShareOffsets(ctx context.Context, k share.Key, topics []share.SetTopicOffsets) ([]share.TopicResult, error)
+	DeleteShareOffsets(ctx context.Context, k share.Key, topics []string) ([]share.TopicResult, error)
+}
+
+// groupConfigs belong to a group's name, whatever its type.
+type groupConfigs interface {
+	GroupConfig(k share.Key) map[string]string
+	ConfiguredGroups(namespace string) []string
+	SetGroupConfig(ctx context.Context, k share.Key, values map[string]*string, replace, dryRun bool) error
 }
 
 type admin interface {

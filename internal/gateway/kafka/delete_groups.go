@@ -5,10 +5,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"godwit/internal/base"
 	"godwit/internal/coord/group"
 )
 
-// DeleteGroups (42), versions 0 to 3: deletes groups without members, with their offsets.
+// DeleteGroups (42), versions 0 to 3: deletes groups without members, with their offsets. A name
+// without a group of another type may be that of a share group.
 //
 //   - 3: error messages
 
@@ -18,7 +20,14 @@ func (s *Server) deleteGroups(ctx context.Context, rc *request, req *kmsg.Delete
 	for i, name := range req.Groups {
 		g := kmsg.NewDeleteGroupsResponseGroup()
 		g.Group = name
-		if err := out.Errs[i]; err != nil {
+		var err error
+		if refused := out.Errs[i]; refused != nil {
+			err = refused
+		}
+		if err != nil && base.CodeOf(err) == base.CodeUnknownGroup {
+			err = s.backend.DeleteShareGroup(ctx, rc.shareKey(name))
+		}
+		if err != nil {
 			g.ErrorCode, g.ErrorMessage = rc.failGroup(err), message(err)
 		}
 		resp.Groups = append(resp.Groups, g)

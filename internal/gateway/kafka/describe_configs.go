@@ -16,8 +16,8 @@ import (
 //   - 1: the source of a value, and what would count in its place
 //   - 3: type and documentation
 //
-// A topic tells all configurations that Kafka knows, the broker its own, which can only be read. Groups, client
-// metrics and loggers have none here.
+// A topic tells all configurations that Kafka knows, and so does a group, be there one of the name or not; the broker tells
+// its own, which can only be read. Client metrics and loggers have none here.
 
 // ConfigEntry is one setting of the broker as clients are shown it.
 type ConfigEntry struct {
@@ -72,7 +72,9 @@ func (s *Server) resourceConfigs(rc *request, t kmsg.ConfigResourceType, name st
 		return out, nil
 	case kmsg.ConfigResourceTypeBroker:
 		return s.brokerConfigs(name)
-	case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
+	case kmsg.ConfigResourceTypeGroupConfig:
+		return s.groupConfigs(rc, name)
+	case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics:
 		return nil, nil
 	}
 	return nil, base.Errorf(base.CodeInvalidRequest, "Unsupported resource type: %d", t)

@@ -49,7 +49,9 @@ func (s *Server) resources(rc *request, t kmsg.ConfigResourceType) (names []stri
 		}
 	case kmsg.ConfigResourceTypeBroker, kmsg.ConfigResourceTypeBrokerLogger:
 		names = []string{strconv.Itoa(int(s.backend.NodeID()))}
-	case kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
+	case kmsg.ConfigResourceTypeGroupConfig:
+		names = s.backend.ConfiguredGroups(rc.namespace)
+	case kmsg.ConfigResourceTypeClientMetrics:
 	default:
 		return nil, false
 	}

@@ -2,16 +2,21 @@ package kafka
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 )
 
 // ListGroups (16), versions 0 to 5.
 //
 //   - 4: states, and a filter for them (KIP-518)
 //   - 5: types, and a filter for them (KIP-848)
+//
+// Share groups come after the others.
 
 func (s *Server) listGroups(ctx context.Context, rc *request, req *kmsg.ListGroupsRequest) (kmsg.Response, error) {
 	out := s.backend.ListGroups(ctx, group.ListRequest{Namespace: rc.namespace, States: req.StatesFilter, Types: req.TypesFilter})
@@ -23,6 +28,19 @@ func (s *Server) listGroups(ctx context.Context, rc *request, req *kmsg.ListGrou
 	for _, l := range out.Groups {
 		g := kmsg.NewListGroupsResponseGroup()
 		g.Group, g.ProtocolType, g.GroupState, g.GroupType = l.Group, l.ProtocolType, string(l.State), l.Type
+		resp.Groups = append(resp.Groups, g)
+	}
+	if len(req.TypesFilter) > 0 && !slices.ContainsFunc(req.TypesFilter, func(t string) bool { return strings.EqualFold(t, share.Type) }) {
+		return resp, nil
+	}
+	shares, err := s.backend.ListShareGroups(ctx, rc.namespace, req.StatesFilter)
+	if err != nil {
+		resp.ErrorCode, resp.Groups = rc.failGroup(err), nil
+		return resp, nil
+	}
+	for _, l := range shares {
+		g := kmsg.NewListGroupsResponseGroup()
+		g.Group, g.ProtocolType, g.GroupState, g.GroupType = l.Group, share.Type, string(l.State), share.Type
 		resp.Groups = append(resp.Groups, g)
 	}
 	return resp, nil

@@ -27,6 +27,7 @@ type node struct {
 	meta    *meta.State
 	offsets *group.Offsets
 	coord   *group.Coordinator
+	shares  shareNode
 	now     int64
 	made    uint16 // streams made, for their IDs
 	token   uint64
