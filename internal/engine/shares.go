@@ -51,14 +51,19 @@ func topicOf(s *meta.Stream, ok bool) (share.Topic, bool) {
 	return share.Topic{ID: s.ID, Name: s.Name, Partitions: len(s.Partitions)}, true
 }
 
-// lead makes a coordinator for a new term, or in place of one whose decisions were lost.
+// lead makes a coordinator for a new term.
 func (h *shareHost) lead(l *loop) {
+	h.renew(l)
+	h.backoff = minBackoff
+	h.resend(l)
+}
+
+// renew makes a coordinator from what is committed.
+func (h *shareHost) renew(l *loop) {
 	h.resign(base.Errorf(base.CodeNotReady, "the coordinator has moved: ask again"))
 	h.view = l.e.View()
 	h.coord = share.NewCoordinator(l.e.opts.Shares, l.m.Shares, topicsOf{h.view}, l.now())
 	h.rounds, h.idle = map[share.Key]*queueRound{}, map[share.Key][]func(error){}
-	h.retryAt, h.backoff = 0, minBackoff
-	h.resend(l)
 }
 
 // resign ends the coordinator. Those who wait for entries in flight are answered as these are settled.
@@ -107,13 +112,15 @@ func (h *shareHost) decide(l *loop, fn func(c *share.Coordinator, now int64), re
 	})
 }
 
-// lost makes a new coordinator when decisions were not committed: the old one has gone ahead of them.
+// lost makes a new coordinator when decisions were not committed: the old one has gone ahead of them. What is outstanding waits a
+// little, since it may be its confirmation that a full disk refused.
 func (h *shareHost) lost(l *loop, err error) {
 	if l.term == 0 {
 		h.resign(err)
 		return
 	}
-	h.lead(l)
+	h.renew(l)
+	h.retry(l)
 }
 
 // applied looks at what an entry changed in the state.

@@ -164,3 +164,20 @@ func TestShareOffsetsAreSetWhenAnswered(t *testing.T) {
 		t.Fatalf("queues %v of a group that is gone", got)
 	}
 }
+
+func TestShareGroupRefusedByAFullDisk(t *testing.T) {
+	r := newRig(t, nil)
+	r.create("jobs", 1, nil)
+	r.beats("m", 0, "jobs")
+	r.must(r.ShareSettled(ctx, workers))
+	r.faults.Inject(vfs.Rule{Ops: vfs.OpWrite, Path: "wal-*", Count: 1, Err: syscall.ENOSPC})
+	out, err := r.beat("n", 0, "jobs")
+	if base.CodeOf(err) != base.CodeDiskFull {
+		t.Fatalf("joined on a full disk: %+v, %v", out, err)
+	}
+	r.Drain()
+	if d := r.describeWorkers(); len(d.Members) != 1 || d.Epoch != 2 {
+		t.Fatalf("described %+v", d)
+	}
+	r.beats("n", 0, "jobs")
+}
