@@ -124,6 +124,11 @@ func (b *Broker) Read(log base.LogID, offset int64, maxBytes int, minOne bool) (
 	return b.engine.Read(log, offset, maxBytes, minOne)
 }
 
+// ReadCommitted finds batches below the last stable offset; see engine.Engine.ReadCommitted.
+func (b *Broker) ReadCommitted(log base.LogID, offset int64, maxBytes int, minOne bool) (*Records, error) {
+	return b.engine.ReadCommitted(log, offset, maxBytes, minOne)
+}
+
 // State is the readable state of a log; false if this node has no such log.
 func (b *Broker) State(log base.LogID) (LogState, bool) { return b.engine.State(log) }
 

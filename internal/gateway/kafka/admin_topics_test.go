@@ -337,7 +337,7 @@ func TestDescribeProducers(t *testing.T) {
 	wantCode(t, "a/1", out[0].Partitions[1].ErrorCode, kerr.UnknownTopicOrPartition)
 	wantCode(t, "none/0", out[1].Partitions[0].ErrorCode, kerr.UnknownTopicOrPartition)
 	p := out[0].Partitions[0].ActiveProducers[0]
-	if p.ProducerID != 1000+int64(a.Partitions[0].Log) || p.ProducerEpoch != 2 || p.LastSequence != 3 || p.LastTimestamp != 4 || p.CoordinatorEpoch != -1 || p.CurrentTxnStartOffset != -1 {
+	if p.ProducerID != 1000+int64(a.Partitions[0].Log) || p.ProducerEpoch != 2 || p.LastSequence != 3 || p.LastTimestamp != 4 || p.CoordinatorEpoch != 5 || p.CurrentTxnStartOffset != 6 {
 		t.Errorf("told %+v", p)
 	}
 }

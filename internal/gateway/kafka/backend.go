@@ -32,6 +32,7 @@ type metadata interface {
 type logs interface {
 	Append(a *broker.Append)
 	Read(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error)
+	ReadCommitted(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error)
 	State(log base.LogID) (broker.LogState, bool)
 	NewWatch() Watch
 	OffsetForTime(ctx context.Context, p meta.Partition, ts int64) (offset, at int64, epoch int32, err error)
@@ -42,6 +43,10 @@ type logs interface {
 type producers interface {
 	AllocateProducerID(ctx context.Context) (int64, error)
 	Producers(ctx context.Context, p meta.Partition) ([]partlog.ProducerState, error)
+
+	// VerifyTxn asks the transaction coordinator before a log lets a producer open a transaction (KIP-890): an error or nil for each
+	// partition. It waits for the coordinator, so it is called beside the connection's worker, for as long as the produce request has.
+	VerifyTxn(ctx context.Context, c *broker.TxnCheck) []error
 }
 
 type groups interface {
@@ -84,10 +89,11 @@ type admin interface {
 
 // Records is a run of whole batches as stored; see engine.Records.
 type Records interface {
-	State() broker.LogState // as of the read
-	Len() int               // bytes; 0 if there is nothing at the offset yet
-	Pieces() int            // runs of bytes that are together on disk
-	Piece(i int) int        // length of one in bytes
+	State() broker.LogState     // as of the read
+	Aborted() []partlog.Aborted // transactions that the records may be part of, by first offset; of committed reads only
+	Len() int                   // bytes; 0 if there is nothing at the offset yet
+	Pieces() int                // runs of bytes that are together on disk
+	Piece(i int) int            // length of one in bytes
 	SendPiece(i int, c net.Conn) error
 	AppendPiece(i int, dst []byte) ([]byte, error)
 	Release()
@@ -110,6 +116,14 @@ type concrete struct{ *broker.Broker }
 
 func (c concrete) Read(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error) {
 	r, err := c.Broker.Read(log, offset, maxBytes, minOne)
+	if r == nil {
+		return nil, err
+	}
+	return r, err
+}
+
+func (c concrete) ReadCommitted(log base.LogID, offset int64, maxBytes int, minOne bool) (Records, error) {
+	r, err := c.Broker.ReadCommitted(log, offset, maxBytes, minOne)
 	if r == nil {
 		return nil, err
 	}

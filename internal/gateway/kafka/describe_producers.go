@@ -8,8 +8,8 @@ import (
 	"godwit/internal/meta"
 )
 
-// DescribeProducers (61), version 0: the idempotent producers that partitions remember (KIP-664). Without
-// transactions, none has a coordinator or an open transaction.
+// DescribeProducers (61), version 0: the idempotent and transactional producers that partitions remember
+// (KIP-664).
 
 func (s *Server) describeProducers(ctx context.Context, rc *request, req *kmsg.DescribeProducersRequest) (kmsg.Response, error) {
 	resp := req.ResponseKind().(*kmsg.DescribeProducersResponse)
@@ -43,7 +43,7 @@ func (s *Server) activeProducers(ctx context.Context, at meta.Partition) (out []
 	for _, st := range states {
 		p := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
 		p.ProducerID, p.ProducerEpoch, p.LastSequence, p.LastTimestamp = st.ID, int32(st.Epoch), st.LastSequence, st.LastTimestamp
-		p.CoordinatorEpoch, p.CurrentTxnStartOffset = -1, -1
+		p.CoordinatorEpoch, p.CurrentTxnStartOffset = st.CoordinatorEpoch, st.TxnStart
 		out = append(out, p)
 	}
 	return out, err

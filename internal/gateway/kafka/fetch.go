@@ -15,7 +15,8 @@ import (
 //
 // A fetch that finds less than min_bytes waits on a watch of its logs, up to max_wait_ms; nothing polls.
 // The first partition that has records sends at least one batch whatever the limits (KIP-74). Batches
-// go out whole, as stored, by sendfile.
+// go out whole, as stored, by sendfile. Committed reads (KIP-98) end at the last stable offset, and come with a list of the
+// aborted transactions among them.
 //
 //   - 5: log start offset
 //   - 7: incremental sessions (KIP-227)
@@ -150,6 +151,11 @@ func (f *fetching) worthLook(p *fetchPart) bool {
 	if !ok || st.Start > p.asked.offset {
 		return true
 	}
+	if end := f.endOf(&st); end == p.end {
+		return false // what came is of transactions that are open, or behind such
+	} else if end != st.HighWatermark {
+		return true // how much became stable is not to be seen
+	}
 	f.grown += int(max(0, st.Size-p.size))
 	p.size = st.Size
 	return false
@@ -222,7 +228,7 @@ func (f *fetching) done() bool {
 
 // reply takes the results of partitions over into a response.
 func (f *fetching) reply(parts []*fetchPart) *fetchReply {
-	r := &fetchReply{rc: f.rc, parts: make([]fetchResult, len(parts)), committed: f.req.IsolationLevel == 1, leader: f.s.backend.NodeID()}
+	r := &fetchReply{rc: f.rc, parts: make([]fetchResult, len(parts)), committed: f.committed(), leader: f.s.backend.NodeID()}
 	for i, p := range parts {
 		r.parts[i] = fetchResult{p.key, p.res}
 		p.res = partResult{}

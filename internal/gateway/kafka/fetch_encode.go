@@ -71,12 +71,17 @@ func (e *fetchEncoder) partition(r *fetchResult) {
 	e.int32(r.key.index)
 	e.int16(r.code)
 	e.int64(r.hw)
-	e.int64(r.hw) // last stable offset: no transaction is open
+	e.int64(r.stable)
 	if e.version >= 5 {
 		e.int64(r.start)
 	}
 	if e.reply.committed || r.absent {
-		e.count(0) // aborted transactions
+		e.count(len(r.aborted))
+		for i := range r.aborted {
+			e.int64(r.aborted[i].ProducerID)
+			e.int64(r.aborted[i].First)
+			e.noTags()
+		}
 	} else {
 		e.null()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/broker"
+	"godwit/internal/partlog"
 )
 
 // memory is records in memory, in runs of run bytes; 0 means one run.
@@ -18,11 +19,13 @@ type memory struct {
 	b        []byte
 	run      int
 	st       broker.LogState
+	aborted  []partlog.Aborted
 	released *int
 }
 
-func (m *memory) State() broker.LogState { return m.st }
-func (m *memory) Len() int               { return len(m.b) }
+func (m *memory) State() broker.LogState     { return m.st }
+func (m *memory) Aborted() []partlog.Aborted { return m.aborted }
+func (m *memory) Len() int                   { return len(m.b) }
 func (m *memory) piece(i int) []byte {
 	if m.run == 0 {
 		return m.b
@@ -74,7 +77,7 @@ func drawFetch(t *rapid.T, version int16) *fetchReply {
 
 func drawPart(t *rapid.T, key partKey) fetchResult {
 	key.index = rapid.Int32().Draw(t, "index")
-	p := fetchResult{key: key, partResult: partResult{hw: rapid.Int64().Draw(t, "hw"), start: rapid.Int64().Draw(t, "start")}}
+	p := fetchResult{key: key, partResult: partResult{hw: rapid.Int64().Draw(t, "hw"), start: rapid.Int64().Draw(t, "start"), stable: rapid.Int64().Draw(t, "stable")}}
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
 		p.code, p.epoch = kerr.FencedLeaderEpoch.Code, rapid.Int32().Draw(t, "epoch")
@@ -91,6 +94,9 @@ func drawPart(t *rapid.T, key partKey) fetchResult {
 		}
 		run := rapid.SampledFrom([]int{0, size/40 + 1, copyBelow - 1, copyBelow}).Draw(t, "run")
 		p.records, p.len = &memory{b: b, run: run}, len(b)
+		for range rapid.SampledFrom([]int{0, 1, 130}).Draw(t, "aborted") {
+			p.aborted = append(p.aborted, partlog.Aborted{ProducerID: rapid.Int64().Draw(t, "producer"), First: rapid.Int64().Draw(t, "first")})
+		}
 	}
 	return p
 }
@@ -113,12 +119,15 @@ func wantFetch(r *fetchReply) *kmsg.FetchResponse {
 			last = &p.key
 		}
 		k := kmsg.NewFetchResponseTopicPartition()
-		k.Partition, k.ErrorCode, k.HighWatermark, k.LastStableOffset = p.key.index, p.code, p.hw, p.hw
+		k.Partition, k.ErrorCode, k.HighWatermark, k.LastStableOffset = p.key.index, p.code, p.hw, p.stable
 		if version >= 5 {
 			k.LogStartOffset = p.start
 		}
 		if r.committed || p.absent {
 			k.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+			for _, a := range p.aborted {
+				k.AbortedTransactions = append(k.AbortedTransactions, kmsg.FetchResponseTopicPartitionAbortedTransaction{ProducerID: a.ProducerID, FirstOffset: a.First})
+			}
 		}
 		k.RecordBatches = []byte{}
 		if p.records != nil {

@@ -5,7 +5,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/base"
+	"godwit/internal/broker"
 	"godwit/internal/meta"
+	"godwit/internal/partlog"
 )
 
 // fetchPart is one partition of a fetch. A session keeps it between requests.
@@ -15,6 +17,7 @@ type fetchPart struct {
 	asked asked
 	at    meta.Partition // as located by the last pass; zero if it was not found
 	size  int64          // of the log when it was last looked at, bytes
+	end   int64          // of what the client may read, as it was then
 
 	// In a session:
 	told   told
@@ -38,19 +41,21 @@ func askedOf(p *kmsg.FetchRequestTopicPartition) asked {
 }
 
 // told is what a client knows of a partition from the responses of a session.
-type told struct{ hw, start int64 }
+type told struct{ hw, start, stable int64 }
 
 // partResult is what a look at a partition found.
 type partResult struct {
 	code      int16
 	absent    bool  // there is no such partition
 	hw, start int64 // -1 with an error
+	stable    int64 // last stable offset; -1 with an error
 	epoch     int32 // of the leader, to be told with an error about it
 	diverged  bool
 	divergent epochEnd
-	records   Records // nil if there are none
-	len       int     // of records, bytes
-	more      bool    // records stayed behind, because the response was full
+	aborted   []partlog.Aborted // of a committed read
+	records   Records           // nil if there are none
+	len       int               // of records, bytes
+	more      bool              // records stayed behind, because the response was full
 }
 
 type epochEnd struct {
@@ -65,7 +70,7 @@ func (r *partResult) news(before told) bool {
 
 // told is what the client knows once it has the result. After an error that is nothing, so that the
 // partition is told again when the error is over.
-func (r *partResult) told() told { return told{r.hw, r.start} }
+func (r *partResult) told() told { return told{r.hw, r.start, r.stable} }
 
 func (r *partResult) release() {
 	if r.records != nil {
@@ -92,7 +97,7 @@ func (f *fetching) pass(parts []*fetchPart) {
 // locate finds the log of a partition, or the error that it has none.
 func (f *fetching) locate(p *fetchPart) {
 	p.res.release()
-	p.res = partResult{hw: -1, start: -1, epoch: -1}
+	p.res = partResult{hw: -1, start: -1, stable: -1, epoch: -1}
 	p.at = meta.Partition{}
 	s, e := f.stream(p)
 	switch {
@@ -159,7 +164,11 @@ func (f *fetching) examine(p *fetchPart) {
 		f.passBy(p)
 		return
 	}
-	r, err := f.s.backend.Read(p.at.Log, p.asked.offset, min(max(room, 0), max(int(p.asked.maxBytes), 0)), f.bytes == 0)
+	read := f.s.backend.Read
+	if f.committed() {
+		read = f.s.backend.ReadCommitted
+	}
+	r, err := read(p.at.Log, p.asked.offset, min(max(room, 0), max(int(p.asked.maxBytes), 0)), f.bytes == 0)
 	if err != nil {
 		if r != nil {
 			r.Release()
@@ -167,14 +176,13 @@ func (f *fetching) examine(p *fetchPart) {
 		f.refuseErr(p, err)
 		return
 	}
-	st := r.State()
-	p.res.hw, p.res.start, p.size = st.HighWatermark, st.Start, st.Size
+	f.note(p, r.State())
 	if p.res.len = r.Len(); p.res.len == 0 {
-		p.res.more = p.asked.offset < st.HighWatermark
+		p.res.more = p.asked.offset < p.end
 		r.Release()
 		return
 	}
-	p.res.records = r
+	p.res.records, p.res.aborted = r, r.Aborted()
 	f.bytes += p.res.len
 }
 
@@ -187,9 +195,26 @@ func (f *fetching) passBy(p *fetchPart) {
 	case p.asked.offset < st.Start || p.asked.offset > st.HighWatermark:
 		f.refuse(p, kerr.OffsetOutOfRange)
 	default:
-		p.res.hw, p.res.start, p.size = st.HighWatermark, st.Start, st.Size
-		p.res.more = p.asked.offset < st.HighWatermark
+		f.note(p, st)
+		p.res.more = p.asked.offset < p.end
 	}
+}
+
+// note takes over the state of a partition's log.
+func (f *fetching) note(p *fetchPart, st broker.LogState) {
+	p.res.hw, p.res.start, p.res.stable, p.size = st.HighWatermark, st.Start, st.LastStable, st.Size
+	p.end = f.endOf(&st)
+}
+
+// committed reports whether the client wants records of committed transactions only (isolation level read_committed).
+func (f *fetching) committed() bool { return f.req.IsolationLevel == 1 }
+
+// endOf is the offset up to which the client may read.
+func (f *fetching) endOf(st *broker.LogState) int64 {
+	if f.committed() {
+		return st.LastStable
+	}
+	return st.HighWatermark
 }
 
 // checkEpoch holds the leader epoch that the client knows against the one there is (KIP-320).
@@ -227,7 +252,7 @@ func (f *fetching) diverge(p *fetchPart) *kerr.Error {
 	}
 	if epoch < p.asked.lastEpoch || end < p.asked.offset {
 		p.res.diverged, p.res.divergent = true, epochEnd{epoch, end}
-		p.res.hw, p.res.start, p.size = st.HighWatermark, st.Start, st.Size
+		f.note(p, st)
 	}
 	return nil
 }
@@ -244,6 +269,6 @@ func (f *fetching) refuseErr(p *fetchPart, err error) {
 }
 
 func (f *fetching) refused(p *fetchPart, code int16) {
-	p.res.code, p.res.hw, p.res.start = code, -1, -1
+	p.res.code, p.res.hw, p.res.start, p.res.stable = code, -1, -1, -1
 	f.urgent = true
 }

@@ -14,7 +14,7 @@ import (
 
 // The timestamps of ListOffsets that stand for something else.
 const (
-	offsetLatest          int64 = -1 // the high watermark
+	offsetLatest          int64 = -1 // the end of what the client may read
 	offsetEarliest        int64 = -2 // the log start offset
 	offsetMaxTimestamp    int64 = -3 // of the record with the largest timestamp
 	offsetEarliestLocal   int64 = -4 // of what is not tiered only
@@ -38,7 +38,7 @@ var listOffsetsSince = map[int64]int16{
 // Storage has no second tier that a client could see, so the questions about it are answered as by a Kafka
 // without one: the earliest local offset is the earliest, the others are unknown (-1).
 //
-//   - 2: isolation level; no transaction is open, so both see the same
+//   - 2: isolation level: for read_committed what is at or above the last stable offset does not exist
 //   - 4: leader epochs (KIP-320)
 //   - 6: flexible
 //   - 7: the offset of the largest timestamp (KIP-734)
@@ -70,7 +70,7 @@ func (s *Server) listOffsets(ctx context.Context, rc *request, req *kmsg.ListOff
 			if named[partition{t.Topic, p.Partition}] > 1 {
 				r.ErrorCode = rc.reject(kerr.InvalidRequest)
 			} else {
-				s.listOffset(ctx, rc, view, t.Topic, p, &r)
+				s.listOffset(ctx, rc, view, t.Topic, p, req.IsolationLevel == 1, &r)
 			}
 			out.Partitions = append(out.Partitions, r)
 		}
@@ -83,7 +83,7 @@ func (s *Server) listOffsets(ctx context.Context, rc *request, req *kmsg.ListOff
 const listOffsetsTimeout = 25 * time.Second
 
 // listOffset answers for one partition.
-func (s *Server) listOffset(ctx context.Context, rc *request, view *meta.View, topic string, p *kmsg.ListOffsetsRequestTopicPartition, r *kmsg.ListOffsetsResponseTopicPartition) {
+func (s *Server) listOffset(ctx context.Context, rc *request, view *meta.View, topic string, p *kmsg.ListOffsetsRequestTopicPartition, committed bool, r *kmsg.ListOffsetsResponseTopicPartition) {
 	if since, known := listOffsetsSince[p.Timestamp]; p.Timestamp < 0 && (!known || rc.version < since) {
 		r.ErrorCode = rc.reject(kerr.UnsupportedVersion)
 		return
@@ -103,9 +103,13 @@ func (s *Server) listOffset(ctx context.Context, rc *request, view *meta.View, t
 		r.ErrorCode = rc.reject(kerr.NotLeaderForPartition)
 		return
 	}
+	end := st.HighWatermark
+	if committed {
+		end = st.LastStable
+	}
 	switch p.Timestamp {
 	case offsetLatest:
-		r.Offset, r.LeaderEpoch = st.HighWatermark, leader
+		r.Offset, r.LeaderEpoch = end, leader
 	case offsetEarliest, offsetEarliestLocal:
 		r.Offset, r.LeaderEpoch = st.Start, s.epochAt(at, st.Start, st.HighWatermark)
 	case offsetLatestTiered, offsetEarliestPending:
@@ -114,8 +118,10 @@ func (s *Server) listOffset(ctx context.Context, rc *request, view *meta.View, t
 	default:
 		r.Offset, r.Timestamp, r.LeaderEpoch, err = s.backend.OffsetForTime(ctx, at, p.Timestamp)
 	}
-	if err != nil {
+	if err != nil || p.Timestamp != offsetLatest && p.Timestamp != offsetEarliest && p.Timestamp != offsetEarliestLocal && r.Offset >= end {
 		r.Offset, r.Timestamp, r.LeaderEpoch = -1, -1, -1
+	}
+	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = base.Errorf(base.CodeTimeout, "the search took too long")
 		}

@@ -24,6 +24,16 @@ type memLogs struct {
 	hold    bool
 
 	producers int64
+
+	txns   map[memTxn]bool // open transactions
+	guard  partlog.Guard   // the last one given out
+	verify func(*broker.TxnCheck) []error
+}
+
+// memTxn is a producer's transaction in a log.
+type memTxn struct {
+	log      base.LogID
+	producer int64
 }
 
 type memLog struct {
@@ -31,6 +41,8 @@ type memLog struct {
 	start   int64
 	end     int64
 	epochs  []partlog.Epoch
+	open    int64 // last stable offset while a transaction is open; 0: none is
+	aborted []partlog.Aborted
 	gone    bool
 }
 
@@ -40,7 +52,7 @@ type memBatch struct {
 }
 
 func newMemLogs() *memLogs {
-	return &memLogs{node: newNode(), epoch: 5, logs: map[base.LogID]*memLog{}, watches: map[*memWatch]bool{}}
+	return &memLogs{node: newNode(), epoch: 5, logs: map[base.LogID]*memLog{}, watches: map[*memWatch]bool{}, txns: map[memTxn]bool{}}
 }
 
 func (m *memLogs) LeaderEpoch(meta.Partition) int32 { return m.epoch }
@@ -98,6 +110,9 @@ func (m *memLogs) commit(a *broker.Append) {
 			it.Err = base.Errorf(base.CodeUnknownPartition, "gone")
 			continue
 		}
+		if !m.verified(it) {
+			continue
+		}
 		it.BaseOffset, it.LogStart = l.end, l.start
 		recordbatch.SetBaseOffset(it.Data, l.end)
 		recordbatch.SetLeaderEpoch(it.Data, m.epoch)
@@ -116,6 +131,24 @@ func (m *memLogs) commit(a *broker.Append) {
 	}
 }
 
+// verified lets a guard open a transaction, and refuses an item that has none.
+func (m *memLogs) verified(it *broker.AppendItem) bool {
+	info := &it.Batches[0]
+	at := memTxn{it.Log, info.ProducerID}
+	if !info.IsTransactional() || m.txns[at] {
+		return true
+	}
+	if it.Guard == 0 {
+		m.guard++
+		it.Guard, it.Err = m.guard, base.Errorf(base.CodeUnverifiedTxn, "not verified")
+		return false
+	}
+	m.txns[at] = true
+	return true
+}
+
+func (m *memLogs) VerifyTxn(_ context.Context, c *broker.TxnCheck) []error { return m.verify(c) }
+
 func (m *memLogs) State(id base.LogID) (broker.LogState, bool) {
 	m.lm.Lock()
 	defer m.lm.Unlock()
@@ -128,10 +161,22 @@ func (m *memLogs) state(id base.LogID) (broker.LogState, bool) {
 	for _, b := range l.batches {
 		size += int64(len(b.b))
 	}
-	return broker.LogState{Start: l.start, HighWatermark: l.end, Size: size}, !l.gone
+	st := broker.LogState{Start: l.start, HighWatermark: l.end, LastStable: l.end, Size: size}
+	if l.open > 0 {
+		st.LastStable = l.open
+	}
+	return st, !l.gone
 }
 
 func (m *memLogs) Read(id base.LogID, offset int64, maxBytes int, minOne bool) (Records, error) {
+	return m.read(id, offset, maxBytes, minOne, false)
+}
+
+func (m *memLogs) ReadCommitted(id base.LogID, offset int64, maxBytes int, minOne bool) (Records, error) {
+	return m.read(id, offset, maxBytes, minOne, true)
+}
+
+func (m *memLogs) read(id base.LogID, offset int64, maxBytes int, minOne, committed bool) (Records, error) {
 	m.lm.Lock()
 	defer m.lm.Unlock()
 	m.reads++
@@ -147,10 +192,16 @@ func (m *memLogs) Read(id base.LogID, offset int64, maxBytes int, minOne bool) (
 		if b.last < offset {
 			continue
 		}
+		if committed && b.base >= st.LastStable {
+			break
+		}
 		if len(r.b)+len(b.b) > maxBytes && !(minOne && len(r.b) == 0) {
 			break
 		}
 		r.b = append(r.b, b.b...)
+		if committed {
+			r.aborted = partlog.AbortedWithin(m.log(id).aborted, offset, b.last+1)
+		}
 	}
 	return r, nil
 }

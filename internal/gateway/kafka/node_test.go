@@ -126,7 +126,7 @@ func (n *node) DeleteRecords(_ context.Context, s *meta.Stream, partition int32,
 }
 
 func (n *node) Producers(_ context.Context, p meta.Partition) ([]partlog.ProducerState, error) {
-	return []partlog.ProducerState{{ID: 1000 + int64(p.Log), Epoch: 2, LastSequence: 3, LastTimestamp: 4}}, nil
+	return []partlog.ProducerState{{ID: 1000 + int64(p.Log), Epoch: 2, LastSequence: 3, LastTimestamp: 4, CoordinatorEpoch: 5, TxnStart: 6}}, nil
 }
 
 // call runs a request in the coordinator and waits for its answer.

@@ -27,7 +27,7 @@ import (
 //   - 8: record errors and a message (KIP-467)
 //   - 9: flexible
 //   - 10: room for the current leader (KIP-951), which is not told: this node is the only one
-//   - 11, 12: errors and implicit partitions of transactions (KIP-890)
+//   - 11, 12: errors and implicit partitions of transactions (KIP-890); see produce_txn.go
 //   - 13: topic IDs (KIP-516)
 
 // produce is one Produce request from its beginning until it is answered.
@@ -39,7 +39,8 @@ type produce struct {
 	deadline time.Time
 	results  []produceResult // one for each item
 	sent     broker.Append
-	done     atomic.Bool // sent has its results
+	done     atomic.Bool // what was handed to the journal has its results
+	txn      *produceTxn // nil: no batch is transactional
 }
 
 // produceResult is what became of one item.
@@ -100,14 +101,24 @@ func (p *produce) start(body []byte) (err error) {
 			i++
 		}
 	}
-	if len(p.sent.Items) == 0 {
+	switch p.checkTxn(); {
+	case len(p.sent.Items) == 0:
 		p.finished(nil)
-		return nil
+	case p.txn != nil && p.c.holds(p.txn.id):
+		p.txn.stage = parked
+	default:
+		p.submit(&p.sent)
 	}
-	p.buf.retain()
-	p.sent.Done, p.sent.Release = p.finished, p.buf.release
-	p.c.s.backend.Append(&p.sent)
 	return nil
+}
+
+// submit hands an append to the journal.
+func (p *produce) submit(a *broker.Append) {
+	p.buf.retain()
+	p.done.Store(false)
+	a.BumpsEpoch = p.rc.version >= implicitSince
+	a.Done, a.Release = p.finished, p.buf.release
+	p.c.s.backend.Append(a)
 }
 
 // leastTimeout is the least time that a request gets. In Kafka timeout_ms is for replicas only: one node never
@@ -117,8 +128,13 @@ const leastTimeout = time.Second
 // finished is called when the journal has answered, maybe before start returns.
 func (p *produce) finished(*broker.Append) {
 	p.done.Store(true)
+	p.c.nudge()
+}
+
+// nudge has the worker look at the requests that wait.
+func (c *conn) nudge() {
 	select {
-	case p.c.wake <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
@@ -164,6 +180,9 @@ func (p *produce) validate(r *produceResult, s *meta.Stream, item *produceItem, 
 		r.stamp = now
 	}
 	at := s.Partitions[item.index]
+	if infos[0].IsTransactional() {
+		p.transactional(s, item.index, &infos[0])
+	}
 	r.slot = int32(len(p.sent.Items))
 	p.sent.Items = append(p.sent.Items, broker.AppendItem{Log: at.Log, Shard: at.Shard, Data: out, Batches: infos})
 }
@@ -176,8 +195,6 @@ func (p *produce) admit(records []byte) error {
 		return nil // Validate says it better
 	case p.rc.version < 7 && info.Codec() == compress.Zstd:
 		return base.Errorf(base.CodeUnsupportedCodec, "Produce requests with version %d are not allowed to use ZStandard compression", p.rc.version)
-	case info.IsTransactional() || p.transactional:
-		return base.Errorf(base.CodeInvalidRecord, "transactions are not supported by this broker: produce without transactional.id")
 	}
 	return nil
 }
@@ -226,7 +243,7 @@ func (p *produce) take(late bool) {
 		}
 		it := &p.sent.Items[r.slot]
 		if it.Err != nil {
-			p.refuse(r, it.Err)
+			p.refuse(r, p.txnError(it.Err))
 			r.stamp = -1
 			if aboutSequence(it.Err) {
 				r.logStart = it.LogStart // tells the producer whether its records were deleted
@@ -258,10 +275,11 @@ func (p *produce) failed() bool {
 
 // settle answers the oldest requests, as far as they are done or out of time.
 func (c *conn) settle() {
+	c.advance()
 	for len(c.pending) > 0 {
 		p := c.pending[0]
 		late := false
-		if !p.done.Load() {
+		if !p.ready() {
 			if late = !time.Now().Before(p.deadline); !late {
 				return
 			}
@@ -271,6 +289,9 @@ func (c *conn) settle() {
 			c.pending = nil
 		}
 		c.answer(p, late)
+		if late {
+			c.advance() // it may have been waited for
+		}
 	}
 }
 

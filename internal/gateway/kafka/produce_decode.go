@@ -8,11 +8,11 @@ import (
 
 // produceRequest is a decoded Produce request. Its strings and records are part of the request's memory.
 type produceRequest struct {
-	transactional bool // it names a transactional ID
-	acks          int16
-	timeout       int32 // ms
-	topics        []produceTopic
-	items         []produceItem // of all topics, in the order of the request
+	txnID   *string // transactional ID; nil: none
+	acks    int16
+	timeout int32 // ms
+	topics  []produceTopic
+	items   []produceItem // of all topics, in the order of the request
 }
 
 type produceTopic struct {
@@ -43,9 +43,9 @@ func decodeProduce(body []byte, version int16) (p produceRequest, err error) {
 		}
 	}
 	if compact {
-		p.transactional = r.UnsafeCompactNullableString() != nil
+		p.txnID = r.UnsafeCompactNullableString()
 	} else {
-		p.transactional = r.UnsafeNullableString() != nil
+		p.txnID = r.UnsafeNullableString()
 	}
 	p.acks, p.timeout = r.Int16(), r.Int32()
 	for range array() {

@@ -60,7 +60,7 @@ func TestProduceIsDecodedAsByKmsg(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.transactional != (req.TransactionID != nil) || got.acks != req.Acks || got.timeout != req.TimeoutMillis || len(got.topics) != len(req.Topics) {
+			if (got.txnID != nil) != (req.TransactionID != nil) || got.txnID != nil && *got.txnID != *req.TransactionID || got.acks != req.Acks || got.timeout != req.TimeoutMillis || len(got.topics) != len(req.Topics) {
 				t.Fatalf("version %d: %+v from %+v", version, got, req)
 			}
 			i := 0
@@ -177,7 +177,7 @@ func TestProduceErrors(t *testing.T) {
 		{"damaged", 9, produceOf("t", 0, 1, damaged), kerr.CorruptMessage, true},
 		{"two batches", 9, produceOf("t", 0, 1, append(batchOf(1, 10), batchOf(1, 10)...)), kerr.InvalidRecord, true},
 		{"too large", 9, produceOf("t", 0, 1, batchOf(1, 2_000_000)), kerr.MessageTooLarge, true},
-		{"transactional", 9, produceOf("t", 0, 1, transactional), kerr.InvalidRecord, true},
+		{"transactional without an ID", 9, produceOf("t", 0, 1, transactional), kerr.TransactionalIDAuthorizationFailed, false},
 		{"zstd of old", 6, produceOf("t", 0, 1, zstd), kerr.UnsupportedCompressionType, false},
 		{"no key", 9, produceOf("compacted", 0, 1, batchOf(2, 10)), kerr.InvalidRecord, true},
 	} {
