@@ -116,4 +116,12 @@ var table = []difference{
 	{"ListGroups", "groups/list *", "Groups[*]", absent, present, fakes, "Follows from the commit to the group without a name."},
 	{"OffsetDelete", "offsets/*", "*", "*", "*", fakes, "A group without members is gone with its last offset; in Kafka it stays until its next look for expired offsets."},
 	{"OffsetDelete", "offsets/no group", "ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Offsets are deleted of a group with a name."},
+	{"ShareGroupHeartbeat", "*", "MemberEpoch", "2", "1", ours, "A share group begins in epoch 1, so its first member brings epoch 2."},
+	{"ShareGroupHeartbeat", "*", "HeartbeatIntervalMillis", "0", "5000", ours, "Who leaves or is refused is told no interval."},
+	{"ShareGroupHeartbeat", "*", "Assignment.TopicPartitions[*]", absent, present, ours, "A partition is assigned once its state is made, which a later heartbeat finds."},
+	{"ShareGroupDescribe", "*", "*Epoch", "2", "1", ours, "A share group begins in epoch 1."},
+	{"ShareGroupDescribe", "*", "*].ClientHost", "/127.0.0.1", "127.0.0.1:port", ours, "Java's form of an address."},
+	{"ShareGroupDescribe", "*/describe no name", "*].ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Groups have names."},
+	{"DeleteShareGroupOffsets", "*/delete without a name", "ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Groups have names."},
+	{"DeleteShareGroupOffsets", "*/delete again", "*", "*", "*", ours, "A group without offsets is still there; kfake forgets it with the last."},
 }

@@ -243,9 +243,9 @@ func tape(t *testing.T) (hits []hit) {
 		t.Cleanup(c.close)
 		conns = append(conns, c)
 	}
-	plays := slices.Concat(dataPlays(), adminPlays(), groupPlays())
+	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), sharePlays()
 	for k := range sides[0].apis {
-		if !slices.ContainsFunc(plays, func(p play) bool { return int16(p.api) == k }) {
+		if !slices.ContainsFunc(slices.Concat(plays, last), func(p play) bool { return int16(p.api) == k }) {
 			t.Errorf("%s is served and not played", kmsg.NameForKey(k))
 		}
 	}
@@ -253,7 +253,7 @@ func tape(t *testing.T) (hits []hit) {
 	rng.Shuffle(len(plays), func(i, j int) { plays[i], plays[j] = plays[j], plays[i] })
 	base := time.Now().UnixMilli() - time.Minute.Milliseconds()
 	n := 0
-	for _, p := range plays {
+	for _, p := range slices.Concat(plays, last) {
 		for _, v := range versions(sides, p.api) {
 			for _, s := range sides {
 				s.forget()
