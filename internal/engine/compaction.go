@@ -106,16 +106,26 @@ func (e *Engine) compactJobs(now int64) (jobs []compactJob, roll bool) {
 			if !ok || st.Size == 0 {
 				continue
 			}
-			in := e.compactor.Inspect(p.Log, st.HighWatermark, now-s.Config.MinCompactionLagMs)
+			in := e.compactor.Inspect(p.Log, st.LastStable, now-s.Config.MinCompactionLagMs)
 			if due(&in, s, now) {
 				jobs = append(jobs, compactJob{stream: s, partition: int32(i), shard: p.Shard, Job: compact.Job{
-					Log: p.Log, Start: st.Start, Bound: in.DirtyTo, DeleteRetention: s.Config.DeleteRetentionMs}})
+					Log: p.Log, Start: st.Start, Bound: in.DirtyTo, DeleteRetention: s.Config.DeleteRetentionMs, Aborted: e.abortedOf(p.Log)}})
 			}
 			roll = roll || e.wantsRoll(p.Log, s, now)
 		}
 		return true
 	})
 	return jobs, roll
+}
+
+// abortedOf lists the aborted transactions of a log for the compactor.
+func (e *Engine) abortedOf(log base.LogID) []compact.Aborted {
+	all := e.Aborted(log)
+	out := make([]compact.Aborted, len(all))
+	for i := range all {
+		out[i] = compact.Aborted{Producer: all[i].ProducerID, First: all[i].First, Last: all[i].Last}
+	}
+	return out
 }
 
 // due applies min.cleanable.dirty.ratio and max.compaction.lag.ms.
@@ -158,8 +168,8 @@ func (e *Engine) cleanLogs(ctx context.Context, jobs []compactJob, now int64) er
 			j.Watch = slices.Compact(j.Watch)
 			raw[i] = j.Job
 		}
-		err = e.compactor.Clean(ctx, e.Term(), now, raw, func(i int, removed []compact.Removed) error {
-			return e.recordLosses(ctx, &batch[i], groups[i], removed)
+		err = e.compactor.Clean(ctx, e.Term(), now, raw, func(i int, o *compact.Outcome) error {
+			return e.recordOutcome(ctx, &batch[i], groups[i], o)
 		})
 		if err != nil {
 			return err
@@ -168,22 +178,23 @@ func (e *Engine) cleanLogs(ctx context.Context, jobs []compactJob, now int64) er
 	return nil
 }
 
-// recordLosses writes into the ledger what compaction takes from groups.
-func (e *Engine) recordLosses(ctx context.Context, j *compactJob, groups []position, removed []compact.Removed) error {
-	var losses []shard.Loss
+// recordOutcome writes into the ledger what compaction takes from groups, and forgets aborted transactions that have left the log.
+func (e *Engine) recordOutcome(ctx context.Context, j *compactJob, groups []position, o *compact.Outcome) error {
+	c := &shard.Command{}
 	for _, g := range groups {
-		for _, r := range removed {
+		for _, r := range o.Removed {
 			if r.Watched == g.offset {
-				losses = append(losses, shard.Loss{Namespace: g.key.Namespace, Group: g.key.Group, Stream: j.stream.ID, Name: j.stream.Name,
+				c.Losses = append(c.Losses, shard.Loss{Namespace: g.key.Namespace, Group: g.key.Group, Stream: j.stream.ID, Name: j.stream.Name,
 					Partition: j.partition, From: r.First, To: r.Last + 1, Count: r.Count, Cause: shard.CauseCompaction})
 			}
 		}
 	}
-	if losses == nil {
+	if len(o.Vanished) > 0 {
+		c.Purged = []shard.Purged{{Log: j.Log, Last: o.Vanished}}
+	}
+	if c.Losses == nil && c.Purged == nil {
 		return nil
 	}
-	_, err := e.Decide(ctx, j.shard, func(*shard.Machine, int64) (*shard.Command, error) {
-		return &shard.Command{Losses: losses}, nil
-	})
+	_, err := e.Decide(ctx, j.shard, func(*shard.Machine, int64) (*shard.Command, error) { return c, nil })
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/partlog"
 	"godwit/internal/shard"
 )
 
@@ -24,6 +25,7 @@ func (e *Engine) Expire(ctx context.Context) error {
 	for _, l := range e.loops {
 		_, err := e.Decide(ctx, l.id, func(m *shard.Machine, now int64) (*shard.Command, error) {
 			before := now - e.opts.ProducerExpiry.Milliseconds()
+			m.Logs(func(log *partlog.Log) { log.ExpireGuards(before) })
 			if before <= 0 || !m.HasProducersBefore(before) {
 				return nil, nil
 			}

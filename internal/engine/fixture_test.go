@@ -217,9 +217,9 @@ func fixturePartitions() []partition {
 		orders = append([]string{fmt.Sprintf("%d codec=%s", at, c), fmt.Sprintf("%d long=%s", at+1, strings.Repeat(c, 40))}, orders...)
 	}
 	return []partition{
-		{"orders", 0, 0, 11, orders, []partlog.ProducerState{{ID: steady, Epoch: 1, LastSequence: 10, LastTimestamp: fixtureTime}}},
-		{"orders", 1, 2, 4, []string{"2 c=3", "3 d=4"}, []partlog.ProducerState{{ID: renewed, Epoch: 1, LastSequence: 0, LastTimestamp: fixtureTime}}},
-		{"orders", 2, 0, 2, []string{"0 late=1", "1 late=2"}, []partlog.ProducerState{{ID: late, Epoch: 0, LastSequence: 1, LastTimestamp: fixtureTime}}},
+		{"orders", 0, 0, 11, orders, []partlog.ProducerState{{ID: steady, Epoch: 1, LastSequence: 10, LastTimestamp: fixtureTime, CoordinatorEpoch: -1, TxnStart: -1}}},
+		{"orders", 1, 2, 4, []string{"2 c=3", "3 d=4"}, []partlog.ProducerState{{ID: renewed, Epoch: 1, LastSequence: 0, LastTimestamp: fixtureTime, CoordinatorEpoch: -1, TxnStart: -1}}},
+		{"orders", 2, 0, 2, []string{"0 late=1", "1 late=2"}, []partlog.ProducerState{{ID: late, Epoch: 0, LastSequence: 1, LastTimestamp: fixtureTime, CoordinatorEpoch: -1, TxnStart: -1}}},
 		{"users", 0, 0, 5, []string{"2 ada=2", "3 bob=-", "4 cyd=1"}, nil},
 		{"users", 1, 0, 2, []string{"0 dan=1", "1 dan=2"}, nil},
 	}

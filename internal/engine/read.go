@@ -89,8 +89,10 @@ func (e *Engine) read(log base.LogID, offset int64, maxBytes int, minOne, commit
 		return r, base.Errorf(base.CodeOffsetOutOfRange, "offset %d is outside [%d, %d]", offset, st.Start, st.HighWatermark)
 	}
 	limit := st.HighWatermark
+	var aborted []partlog.Aborted
 	if committed {
-		limit = st.LastStable
+		// The list comes before the files: a transaction leaves it only when no file has its records.
+		limit, aborted = st.LastStable, e.Aborted(log)
 	}
 	spans, err := e.store.Find(log, offset, limit, maxBytes, minOne)
 	if err != nil {
@@ -101,7 +103,7 @@ func (e *Engine) read(log base.LogID, offset int64, maxBytes int, minOne, commit
 		r.n += int(s.Len)
 	}
 	if committed && len(spans) > 0 {
-		r.aborted = partlog.AbortedWithin(e.Aborted(log), offset, spans[len(spans)-1].Last+1)
+		r.aborted = partlog.AbortedWithin(aborted, offset, spans[len(spans)-1].Last+1)
 	}
 	return r, nil
 }

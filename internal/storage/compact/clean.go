@@ -18,6 +18,14 @@ type Job struct {
 	Bound           int64   // first offset that must not be touched: too young
 	DeleteRetention int64   // ms that tombstones stay after they are first compacted
 	Watch           []int64 // ascending offsets: what is removed at or above each is counted for it
+	// Aborted lists the aborted transactions of the log, by the offsets of their markers. All that is below Bound must be decided.
+	Aborted []Aborted
+}
+
+// Outcome is what a job takes away.
+type Outcome struct {
+	Removed  []Removed // without records of aborted transactions, which nobody was to see
+	Vanished []int64   // markers of the aborted transactions of which no batch was left before the job, ascending
 }
 
 // Removed counts what a job took away at or above one watched offset.
@@ -60,18 +68,18 @@ func (c *Compactor) Inspect(log base.LogID, bound, youngest int64) State {
 	return s
 }
 
-// Clean compacts logs into merged files that they share. commit is called with what each job removes, before any of it
+// Clean compacts logs into merged files that they share. commit is called with what each job takes away, if that is anything, before any of it
 // takes effect; its error ends the run with nothing changed for the jobs of that file.
-func (c *Compactor) Clean(ctx context.Context, term uint64, now int64, jobs []Job, commit func(job int, removed []Removed) error) error {
+func (c *Compactor) Clean(ctx context.Context, term uint64, now int64, jobs []Job, commit func(job int, o *Outcome) error) error {
 	out := &output{c: c, term: term, now: now}
 	defer out.abandon()
 	for i := range jobs {
-		removed, err := c.cleanLog(ctx, out, &jobs[i], now)
+		o, err := c.cleanLog(ctx, out, &jobs[i], now)
 		if err != nil {
 			return err
 		}
-		if len(removed) > 0 {
-			if err := commit(i, removed); err != nil {
+		if len(o.Removed) > 0 || len(o.Vanished) > 0 {
+			if err := commit(i, o); err != nil {
 				return err
 			}
 		}
@@ -85,13 +93,13 @@ type keyHash [md5.Size]byte
 type latest map[keyHash]int64
 
 // cleanLog rewrites one log from its start to where the keys of its dirty part fit into memory.
-func (c *Compactor) cleanLog(ctx context.Context, out *output, j *Job, now int64) ([]Removed, error) {
+func (c *Compactor) cleanLog(ctx context.Context, out *output, j *Job, now int64) (*Outcome, error) {
 	st := c.Inspect(j.Log, j.Bound, 1<<62)
-	keys, end, err := c.collect(ctx, j.Log, max(st.DirtyFrom, j.Start), st.DirtyTo)
+	keys, end, err := c.collect(ctx, j, max(st.DirtyFrom, j.Start), st.DirtyTo)
 	if err != nil {
 		return nil, err
 	}
-	f := &filter{c: c, out: out, keys: keys, now: now, horizon: now + j.DeleteRetention, tally: newTally(j.Watch), start: j.Start}
+	f := &filter{c: c, out: out, keys: keys, txns: newTxns(j.Aborted), now: now, horizon: now + j.DeleteRetention, tally: newTally(j.Watch), start: j.Start}
 	defer f.rd.Close()
 	var run []segment.PieceRef
 	var bytes int64
@@ -112,13 +120,13 @@ func (c *Compactor) cleanLog(ctx context.Context, out *output, j *Job, now int64
 			return nil, err
 		}
 	}
-	return f.tally.removed(), nil
+	return &Outcome{Removed: f.tally.removed(), Vanished: f.txns.vanished(end)}, nil
 }
 
 // collect walks over the dirty part and notes the last offset of each key. It stops at the end of a piece when the map is
 // full; end is behind the last piece it saw whole.
-func (c *Compactor) collect(ctx context.Context, log base.LogID, from, to int64) (latest, int64, error) {
-	keys := latest{}
+func (c *Compactor) collect(ctx context.Context, j *Job, from, to int64) (latest, int64, error) {
+	keys, log, aborted := latest{}, j.Log, newTxns(j.Aborted)
 	var rd recordbatch.Reader
 	defer rd.Close()
 	end := from
@@ -132,7 +140,7 @@ func (c *Compactor) collect(ctx context.Context, log base.LogID, from, to int64)
 		}
 		var failure error
 		err := c.store.Batches(log, max(p.Base, from), p.Last+1, nil, func(ref segment.BatchRef) bool {
-			failure = c.noteKeys(ctx, &rd, &ref, keys)
+			failure = c.noteKeys(ctx, &rd, &ref, keys, aborted)
 			return failure == nil
 		})
 		if failure != nil {
@@ -146,7 +154,7 @@ func (c *Compactor) collect(ctx context.Context, log base.LogID, from, to int64)
 	return keys, end, nil
 }
 
-func (c *Compactor) noteKeys(ctx context.Context, rd *recordbatch.Reader, ref *segment.BatchRef, keys latest) error {
+func (c *Compactor) noteKeys(ctx context.Context, rd *recordbatch.Reader, ref *segment.BatchRef, keys latest, aborted *txns) error {
 	b, err := c.read(ctx, ref)
 	if err != nil {
 		return err
@@ -154,7 +162,7 @@ func (c *Compactor) noteKeys(ctx context.Context, rd *recordbatch.Reader, ref *s
 	if err := rd.Reset(b, c.opts.MaxRecords); err != nil {
 		return err
 	}
-	if rd.Info.IsControl() {
+	if rd.Info.IsControl() || aborted.find(&rd.Info) >= 0 {
 		return nil
 	}
 	for rd.Next() {
@@ -170,6 +178,7 @@ type filter struct {
 	c       *Compactor
 	out     *output
 	keys    latest
+	txns    *txns
 	now     int64
 	horizon int64
 	start   int64
@@ -210,7 +219,14 @@ func (f *filter) batch(ctx context.Context, ref *segment.BatchRef, tail bool) er
 	}
 	info := f.rd.Info
 	if info.IsControl() {
-		return f.out.m.Batch(raw, ref.Base, ref.Last, ref.MaxTimestamp)
+		return f.marker(raw, ref, tail)
+	}
+	if f.txns.pass(&info) {
+		if !tail {
+			return nil
+		}
+		f.b.Begin(info, info.Codec(), compress.DefaultLevel)
+		return f.write(ref)
 	}
 	old, had := info.DeleteHorizon()
 	kept, tombstones := 0, false
@@ -256,6 +272,11 @@ func (f *filter) rebuild(raw []byte, ref *segment.BatchRef, setHorizon bool, old
 			f.b.Add(&f.rd.Record)
 		}
 	}
+	return f.write(ref)
+}
+
+// write writes the batch that was built.
+func (f *filter) write(ref *segment.BatchRef) error {
 	if f.rd.Err() != nil {
 		return f.rd.Err()
 	}

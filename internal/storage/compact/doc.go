@@ -8,5 +8,6 @@
 //
 // Key compaction keeps, as Kafka does, the last record of each key among those looked at; a tombstone stays until the time that
 // its batch notes when it is first compacted (KIP-534). Records without a key, written before the log was
-// compacted, go. Offsets do not change.
+// compacted, go. Records of aborted transactions go, and do not supersede others; a transaction's marker stays as long as a batch of it, and then
+// for as long as a tombstone. Offsets do not change.
 package compact
