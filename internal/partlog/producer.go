@@ -2,7 +2,6 @@ package partlog
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"godwit/internal/base"
@@ -100,7 +99,7 @@ func (p *producer) push(b *Batch, now int64) {
 type ProducerState struct {
 	ID               int64
 	Epoch            int16
-	LastSequence     int32
+	LastSequence     int32 // of its epoch; -1: none yet
 	LastTimestamp    int64 // Unix milliseconds
 	CoordinatorEpoch int32 // of its last transaction marker; -1: none
 	TxnStart         int64 // first offset of its open transaction; -1: none
@@ -110,7 +109,7 @@ type ProducerState struct {
 func (l *Log) ProducerStates() []ProducerState {
 	out := make([]ProducerState, 0, len(l.producers))
 	for id, p := range l.producers {
-		s := ProducerState{ID: id, Epoch: p.epoch, LastSequence: math.MaxInt32, LastTimestamp: p.stamp,
+		s := ProducerState{ID: id, Epoch: p.epoch, LastSequence: -1, LastTimestamp: p.stamp,
 			CoordinatorEpoch: p.coord, TxnStart: p.txn}
 		if p.n > 0 {
 			s.LastSequence = p.recent[p.n-1].last

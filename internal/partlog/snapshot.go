@@ -57,6 +57,9 @@ func Restore(id base.LogID, b []byte) (*Log, error) {
 		for range n {
 			pid := r.Int()
 			p := restoreProducer(r, version)
+			if _, twice := l.producers[pid]; twice {
+				r.Fail()
+			}
 			l.producers[pid] = p
 			if p.txn >= 0 {
 				l.open = append(l.open, OpenTxn{ProducerID: pid, First: p.txn})

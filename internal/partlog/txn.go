@@ -31,15 +31,18 @@ type Aborted struct {
 	ProducerID int64
 	First      int64 // offset of its first record
 	Last       int64 // offset of its marker
-	LastStable int64 // the log's last stable offset as the marker made it
+	LastStable int64 // first offset of the oldest transaction that was open behind the marker; else the offset behind it
 }
 
 // LastStable is the last stable offset: no transaction that is open has records below it.
-func (l *Log) LastStable() int64 {
+func (l *Log) LastStable() int64 { return max(l.start, l.undecided()) }
+
+// undecided is the first offset of the oldest open transaction, even if that is below the start; the end if none is open.
+func (l *Log) undecided() int64 {
 	if len(l.open) == 0 {
 		return l.end
 	}
-	return max(l.start, l.open[0].First)
+	return l.open[0].First
 }
 
 // Open lists the open transactions by their first offset. It must not be written to, and holds until the next Apply.
@@ -121,7 +124,7 @@ func (l *Log) track(b *Batch, before int64) {
 		invariants.Check(i >= 0, "log %d: the transaction of producer %d from %d on is not listed", l.ID, b.ProducerID, before)
 		l.open = slices.Delete(l.open, i, i+1)
 		if b.Control == Abort {
-			l.aborted = append(l.aborted, Aborted{b.ProducerID, before, b.Base, l.LastStable()})
+			l.aborted = append(l.aborted, Aborted{b.ProducerID, before, b.Base, l.undecided()})
 		}
 	}
 }
