@@ -66,14 +66,3 @@ func (m *Marker) AppendTo(dst []byte) []byte {
 	}
 	return dst
 }
-
-// ParseMarkerValue reads the value of an abort or commit record: version i16 and the coordinator's epoch.
-func ParseMarkerValue(value []byte) (coordinatorEpoch int32, err error) {
-	if len(value) < 6 {
-		return 0, base.Errorf(base.CodeInvalidRecord, "the value of a transaction marker has %d bytes; it takes at least 6", len(value))
-	}
-	if v := int16(binary.BigEndian.Uint16(value)); v < 0 {
-		return 0, base.Errorf(base.CodeInvalidRecord, "version %d of a transaction marker is negative", v)
-	}
-	return int32(binary.BigEndian.Uint32(value[2:])), nil
-}

@@ -3,6 +3,7 @@ package recordbatch
 import (
 	"bytes"
 	"crypto/md5"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -164,6 +165,25 @@ func TestControlRecords(t *testing.T) {
 			t.Errorf("%q: %v (%v)", key, got, err)
 		case want != "" && (err == nil || err.Error() != want || base.CodeOf(err) != base.CodeInvalidRecord):
 			t.Errorf("%q: %v, want %s", key, err, want)
+		}
+	}
+}
+
+// TestMarkerIsKafkas: a marker is built byte by byte as Kafka's own classes build it, and its value is read.
+func TestMarkerIsKafkas(t *testing.T) {
+	for name, kind := range map[string]ControlType{"commit": ControlCommit, "abort": ControlAbort} {
+		want := javaBatch(t, name)
+		var rd Reader
+		if err := rd.Reset(want, 0); err != nil || !rd.Next() {
+			t.Fatal(name, err)
+		}
+		epoch := int32(binary.BigEndian.Uint32(rd.Record.Value[2:]))
+		m := Marker{ProducerID: rd.Info.ProducerID, ProducerEpoch: rd.Info.ProducerEpoch, CoordinatorEpoch: epoch, Type: kind, Timestamp: rd.Record.Timestamp}
+		got := m.AppendTo([]byte("x"))[1:]
+		SetBaseOffset(got, rd.Info.BaseOffset)
+		SetLeaderEpoch(got, rd.Info.LeaderEpoch)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s:\n%x\nKafka has\n%x", name, got, want)
 		}
 	}
 }

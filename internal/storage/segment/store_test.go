@@ -1,9 +1,11 @@
 package segment
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -156,7 +158,8 @@ func (w *storeWorld) check(t *rapid.T) {
 		from := rapid.Int64Range(w.start[log], w.ends[log]).Draw(t, "from")
 		limit := rapid.IntRange(1, 2000).Draw(t, "bytes")
 		one := rapid.Bool().Draw(t, "one")
-		spans, err := w.store.Find(id, from, w.ends[log], limit, one)
+		end, below := w.end(t, log, from)
+		spans, err := w.store.Find(id, from, end, limit, one)
 		w.must(err)
 		var got []byte
 		for _, s := range spans {
@@ -165,8 +168,11 @@ func (w *storeWorld) check(t *rapid.T) {
 			got = append(got, b...)
 		}
 		ReleaseAll(spans)
-		if why := plausible(batches, from, w.ends[log], limit, one, got); why != "" {
-			t.Fatalf("log %d, find from %d, %d bytes, one %v: %s", id, from, limit, one, why)
+		if why := plausible(batches[:below], from, end, limit, one, got); why != "" {
+			t.Fatalf("log %d, find from %d below %d, %d bytes, one %v: %s", id, from, end, limit, one, why)
+		}
+		if n := len(spans); n > 0 && !slices.ContainsFunc(batches, func(b twin) bool { return b.last == spans[n-1].Last && bytes.HasSuffix(got, b.data) }) {
+			t.Fatalf("log %d, find from %d below %d: the last span says it ends with offset %d", id, from, end, spans[n-1].Last)
 		}
 		for i := range w.store.stripe(id).logs[id].piecesOrNone() {
 			p := &w.store.stripe(id).logs[id].pieces[i]
@@ -178,6 +184,19 @@ func (w *storeWorld) check(t *rapid.T) {
 			t.Fatalf("%s counts %d live bytes, its pieces have %d", f.Path, f.Live(), live[f])
 		}
 	}
+}
+
+// end draws an offset to read up to, where a batch begins or the log ends, and says how many batches are below it.
+func (w *storeWorld) end(t *rapid.T, log int, from int64) (end int64, below int) {
+	batches := w.logs[log]
+	for below < len(batches) && batches[below].first < from {
+		below++
+	}
+	below = rapid.IntRange(below, len(batches)).Draw(t, "batches")
+	if below == len(batches) {
+		return w.ends[log], below
+	}
+	return max(from, batches[below].first), below
 }
 
 func (li *logIndex) piecesOrNone() []piece {
