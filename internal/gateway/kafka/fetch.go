@@ -169,6 +169,7 @@ func (f *fetching) incremental(ctx context.Context, asked []*fetchPart) *fetchRe
 	}
 	defer f.s.sessions.give(sess)
 	sess.update(asked, f.req.ForgottenTopics)
+	sess.isolate(f.committed())
 	if len(sess.parts) == 0 {
 		f.s.sessions.remove(sess.space, sess.id)
 		return f.full(ctx, nil)

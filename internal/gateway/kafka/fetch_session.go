@@ -54,6 +54,7 @@ type session struct {
 	watch  Watch
 	serial uint64 // of the partition that is last in order
 
+	committed bool // isolation level of the last request
 	// Under the cache's lock:
 	epoch   int32 // that the next request has to carry
 	busy    bool  // a request has taken it
@@ -218,6 +219,17 @@ func (s *session) add(p *fetchPart) {
 	s.parts[p.key] = p
 	s.last(p)
 	s.heat(p)
+}
+
+// isolate takes over the isolation level of a request. A partition at the end of what one level shows may have more for the other.
+func (s *session) isolate(committed bool) {
+	if s.committed == committed {
+		return
+	}
+	s.committed = committed
+	for _, p := range s.parts {
+		s.heat(p)
+	}
 }
 
 // last moves a partition to the end of the order in which they are served.

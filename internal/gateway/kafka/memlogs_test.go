@@ -234,6 +234,27 @@ func (m *memLogs) MaxTimestamp(ctx context.Context, p meta.Partition) (offset, a
 	return m.OffsetForTime(ctx, p, 1000)
 }
 
+// begin opens a transaction at the end of a log.
+func (m *memLogs) begin(id base.LogID) {
+	m.lm.Lock()
+	defer m.lm.Unlock()
+	m.log(id).open = m.log(id).end
+}
+
+// finish ends the open transaction of a log, with a marker at its end.
+func (m *memLogs) finish(id base.LogID, producer int64, commit bool) {
+	m.lm.Lock()
+	l := m.log(id)
+	marker := recordbatch.Marker{ProducerID: producer, Type: recordbatch.ControlCommit}
+	if !commit {
+		marker.Type = recordbatch.ControlAbort
+		l.aborted = append(l.aborted, partlog.Aborted{ProducerID: producer, First: l.open, Last: l.end, LastStable: l.end + 1})
+	}
+	l.open = 0
+	m.lm.Unlock()
+	m.put(id, marker.AppendTo(nil))
+}
+
 // trim raises a log's start.
 func (m *memLogs) trim(id base.LogID, start int64) {
 	m.lm.Lock()
@@ -326,5 +347,5 @@ func (m *memLogs) put(id base.LogID, batch []byte) {
 	if err != nil {
 		panic(err)
 	}
-	m.commit(&broker.Append{Items: []broker.AppendItem{{Log: id, Data: append([]byte(nil), batch...), Batches: []recordbatch.Info{info}}}, Done: func(*broker.Append) {}})
+	m.commit(&broker.Append{Items: []broker.AppendItem{{Log: id, Guard: 1, Data: append([]byte(nil), batch...), Batches: []recordbatch.Info{info}}}, Done: func(*broker.Append) {}})
 }
