@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,7 +44,8 @@ func (r *reader) key(st *meta.Stream, index int32) partKey {
 
 func (r *reader) add(st *meta.Stream, index int32) {
 	k := r.key(st, index)
-	if r.want[k] == nil {
+	// A request that names a partition and forgets it means the latter: it is added by a later one.
+	if r.want[k] == nil && !slices.Contains(r.forget, k) {
 		r.want[k] = &readPart{st: st, hw: -2, start: -2}
 		r.changed[k] = true
 	}
