@@ -11,8 +11,8 @@ import (
 )
 
 // brokerConfigs shows the settings to Kafka's admin clients, by the names that Kafka has for them. Godwit's own are
-// listed under `godwit.` and the name of the setting.
-func brokerConfigs(s *settings.Settings) []kafka.ConfigEntry {
+// listed under `godwit.` and the name of the setting. web is where the HTTP gateway listens; nil: nowhere.
+func brokerConfigs(s *settings.Settings, web *string) []kafka.ConfigEntry {
 	g := group.DefaultOptions()
 	var out []kafka.ConfigEntry
 	add := func(name string, t topicconf.Type, value, def, doc string) {
@@ -32,6 +32,11 @@ func brokerConfigs(s *settings.Settings) []kafka.ConfigEntry {
 	add("offsets.retention.minutes", topicconf.Int, num(g.Retention/60_000), num(g.Retention/60_000), "How long the offsets of an empty group are kept.")
 	add("socket.request.max.bytes", topicconf.Int, num(int64(s.MaxRequestBytes)), "104857600", "Size of one request.")
 	add("godwit.durability", topicconf.String, s.Durability, "sync", "When a write is acknowledged: `sync`, when it is on disk; `os`, when the operating system has it.")
+	at := "off"
+	if web != nil {
+		at = *web
+	}
+	add("godwit.http", topicconf.String, at, "127.0.0.1:8080", "Where HTTP is served: metrics, health, and how far groups are behind.")
 	add("godwit.wal-file-size", topicconf.Long, num(int64(s.WALFileSize)), num(256<<20), "Size of one file of the log, bytes.")
 	for _, d := range topicconf.Defs() {
 		if len(d.Synonyms) == 0 || strings.HasPrefix(d.Synonyms[0], "compression.gzip") {

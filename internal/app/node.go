@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"godwit/internal/broker"
+	"godwit/internal/clock"
 	"godwit/internal/coord/group"
 	"godwit/internal/engine"
 	"godwit/internal/gateway/kafka"
@@ -32,6 +33,7 @@ type nodeOptions struct {
 type node struct {
 	engine  *engine.Engine
 	broker  *broker.Broker
+	lags    *broker.Lags
 	metrics *prometheus.Registry
 	log     *slog.Logger
 
@@ -68,6 +70,8 @@ func startNode(ctx context.Context, o nodeOptions, log *slog.Logger) (*node, err
 	}
 	n.metrics.MustRegister(newCollector(e), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n.broker = broker.New(e, broker.Options{Node: e.Identity().Node, Limits: o.engine.Limits})
+	n.lags = broker.NewLags(n.broker, clock.System{})
+	n.metrics.MustRegister(newLagCollector(n.lags))
 	if o.listen == "" || o.listen == "off" {
 		return n, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 
 	"godwit/internal/base"
 	"godwit/internal/engine"
@@ -22,7 +23,8 @@ func Run(ctx context.Context, s *settings.Settings, log *slog.Logger, ready func
 	if err := vfs.RaiseFileLimit(); err != nil {
 		log.Debug("open files stay limited", "error", err)
 	}
-	n, err := startNode(ctx, optionsOf(s, log), log)
+	var webAddr atomic.Pointer[string] // where the HTTP gateway listens, once it does
+	n, err := startNode(ctx, optionsOf(s, log, &webAddr), log)
 	if err != nil {
 		return err
 	}
@@ -33,6 +35,9 @@ func Run(ctx context.Context, s *settings.Settings, log *slog.Logger, ready func
 	web, webDone, err := serveHTTP(n, s, log, addrs)
 	if err != nil {
 		return errors.Join(err, n.stop(s.ShutdownTimeout))
+	}
+	if at, ok := addrs["http"]; ok {
+		webAddr.Store(&at)
 	}
 	ready(addrs)
 	select {
@@ -54,7 +59,7 @@ func Run(ctx context.Context, s *settings.Settings, log *slog.Logger, ready func
 	return err
 }
 
-func optionsOf(s *settings.Settings, log *slog.Logger) nodeOptions {
+func optionsOf(s *settings.Settings, log *slog.Logger, web *atomic.Pointer[string]) nodeOptions {
 	d := wal.Sync
 	if s.Durability == "os" {
 		d = wal.OS
@@ -69,7 +74,7 @@ func optionsOf(s *settings.Settings, log *slog.Logger) nodeOptions {
 		kafka: kafka.Options{
 			Advertise: s.Advertise, DisableAutoCreate: !s.AutoCreateTopics, TopicDefaults: s.TopicDefaults, LogDir: s.Data,
 			MaxRequestBytes: int(s.MaxRequestBytes), MaxInFlightBytes: int64(s.MaxInflightBytes), MaxConnections: s.MaxConnections,
-			BrokerConfigs: func() []kafka.ConfigEntry { return brokerConfigs(s) },
+			BrokerConfigs: func() []kafka.ConfigEntry { return brokerConfigs(s, web.Load()) },
 		},
 	}
 }
@@ -84,7 +89,7 @@ func serveHTTP(n *node, s *settings.Settings, log *slog.Logger, addrs map[string
 		return nil, nil, fmt.Errorf("listening for HTTP: %w; choose another --http address, or 'off'", err)
 	}
 	addrs["http"] = ln.Addr().String()
-	web := http.New(http.Options{Metrics: n.metrics, Pprof: s.Pprof, Log: log,
+	web := http.New(http.Options{Metrics: n.metrics, Pprof: s.Pprof, Log: log, Groups: n.lags, Cluster: n.engine.View().ClusterID,
 		Ready: func() error { return readiness(n.engine) },
 		Losses: func(ctx context.Context) (out []http.Entry, err error) {
 			ls, err := n.broker.Losses(ctx)

@@ -53,6 +53,7 @@ Exit codes: 0 it worked, 1 it did not, 2 the command line makes no sense, 3 fsck
 type commands struct {
 	Serve   serveCmd   `cmd:"" help:"Run a broker."`
 	Topic   topicCmd   `cmd:"" help:"Create, list, describe, change and delete topics."`
+	Group   groupCmd   `cmd:"" help:"List and describe groups with their lag, reset and delete their positions."`
 	Produce produceCmd `cmd:"" help:"Write records, one a line, from standard input."`
 	Consume consumeCmd `cmd:"" help:"Read records."`
 	Info    infoCmd    `cmd:"" help:"Show a broker: cluster, topics, space, settings."`

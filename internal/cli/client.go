@@ -106,6 +106,12 @@ func explain(err error) string {
 		hint = "There cannot be more replicas than brokers; leave --replicas out for the broker's default"
 	case errors.Is(err, kerr.MessageTooLarge):
 		hint = "Raise the limit of the topic: godwit topic alter NAME --config max.message.bytes=BYTES"
+	case errors.Is(err, kerr.GroupIDNotFound):
+		hint = "There is no such group. See what there is: godwit group list"
+	case errors.Is(err, kerr.NonEmptyGroup):
+		hint = "Stop its members first, and wait until their sessions have ended: godwit group describe NAME shows them"
+	case errors.Is(err, kerr.GroupSubscribedToTopic):
+		hint = "Members of the group read the topic: stop them first, or have them read others"
 	case errors.Is(err, context.DeadlineExceeded):
 		hint = "The broker took too long; wait longer with --timeout, or look at its log"
 	}

@@ -161,24 +161,8 @@ func (c *infoCmd) gather(ctx context.Context, adm *kadm.Client) (*information, e
 		}
 		in.Brokers = append(in.Brokers, bi)
 	}
-	in.Durability = c.durability(ctx, adm, m.Controller)
+	in.Durability = brokerConfig(ctx, adm, m.Controller, "godwit.durability") // other brokers have none
 	return in, nil
-}
-
-// durability reads Godwit's own setting; other brokers have none.
-func (c *infoCmd) durability(ctx context.Context, adm *kadm.Client, id int32) string {
-	configs, err := adm.DescribeBrokerConfigs(ctx, id)
-	if err != nil {
-		return ""
-	}
-	for _, r := range configs {
-		for _, k := range r.Configs {
-			if k.Key == "godwit.durability" {
-				return k.MaybeValue()
-			}
-		}
-	}
-	return ""
 }
 
 // maxAnswer bounds an answer of the HTTP address, bytes.

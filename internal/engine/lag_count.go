@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -19,6 +20,9 @@ type Lag struct {
 	Bytes      int64 // of the batches that hold them; a batch that was read in part counts with its share
 	Age        int64 // ms since the timestamp of the first of them; 0 without any, -1 if it has no timestamp
 }
+
+// LagFromEnd is a position that is never behind.
+const LagFromEnd = math.MaxInt64
 
 // LagCounter counts lags, and remembers what it read to count them. Its memory is bounded. It is safe for
 // concurrent use.

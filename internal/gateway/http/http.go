@@ -1,9 +1,8 @@
-// Package http serves what operators and monitors ask a node: metrics, health, and the loss ledger.
+// Package http serves what operators and monitors ask a node: metrics, health, the loss ledger, and how far groups are behind.
 package http
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -21,7 +20,9 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	Ready   func() error                           // nil: ready; else the reason why not
 	Losses  func(context.Context) ([]Entry, error) // the loss ledger
-	Pprof   bool                                   // serve /debug/pprof
+	Groups  Groups
+	Cluster string // ID
+	Pprof   bool   // serve /debug/pprof
 	Log     *slog.Logger
 }
 
@@ -56,6 +57,8 @@ func New(o Options) *Server {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /losses", s.losses)
+	mux.HandleFunc("GET /v1/groups", s.groups)
+	mux.HandleFunc("GET /v1/groups/{name}", s.group)
 	if o.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound) // arguments are nobody's business
@@ -96,7 +99,8 @@ func (s *Server) Close(ctx context.Context) error {
 
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	body := "godwit\n\n/metrics  Prometheus metrics\n/healthz  200 while the process lives\n" +
-		"/readyz   200 while it serves and writes, else 503 with the reason\n/losses   the loss ledger, JSON: what groups will not see\n"
+		"/readyz   200 while it serves and writes, else 503 with the reason\n/losses   the loss ledger, JSON: what groups will not see\n" +
+		"/v1/groups  consumer groups and how far they are behind, JSON; /v1/groups/NAME one with its members and partitions\n"
 	if s.opts.Pprof {
 		body += "/debug/pprof/  profiles\n"
 	}
@@ -123,9 +127,5 @@ func (s *Server) losses(w http.ResponseWriter, r *http.Request) {
 	if ls == nil {
 		ls = []Entry{}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	if err := json.NewEncoder(w).Encode(ls); err != nil {
-		s.opts.Log.Debug("the loss ledger was not taken", "error", err)
-	}
+	s.json(w, ls)
 }
