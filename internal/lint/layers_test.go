@@ -25,7 +25,7 @@ var layers = map[string][]string{
 
 	"broker": {"engine", "shard", "partlog", "queue", "meta", "coord/", "topicconf", "groupconf", "recordbatch", "base", "invariants", "clock"},
 	"engine": {
-		"shard", "partlog", "meta", "coord/", "topicconf", "groupconf", "recordbatch",
+		"shard", "partlog", "queue", "meta", "coord/", "topicconf", "groupconf", "recordbatch",
 		"journal", "journal/single", "storage/", "base", "invariants", "vfs", "clock",
 	},
 
@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"queue":       {"varint", "base", "invariants"},
 	"varint":      {},
 	"meta":        {"topicconf", "base", "invariants"},
-	"coord/group": {"varint", "base", "invariants"},
+	"coord/group": {"groupconf", "varint", "base", "invariants"},
 	"coord/share": {"groupconf", "varint", "base", "invariants"},
 	"groupconf":   {"topicconf", "base", "invariants"},
 	"topicconf":   {"compress", "base", "invariants"},

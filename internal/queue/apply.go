@@ -145,9 +145,6 @@ func (c *core) postpone(s Span, due int64, count int32, t *trait) {
 func (c *core) admit(cmd *Admit) {
 	for i := range cmd.Records {
 		a := &cmd.Records[i]
-		if a.Offset < c.end {
-			continue // admitted before, as part of a read
-		}
 		c.extend(a.Offset)
 		t := a.trait()
 		if a.Later {

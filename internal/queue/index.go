@@ -51,7 +51,7 @@ func newIndex(c *core) *index {
 		later:   heap[laterItem]{less: func(a, b laterItem) bool { return compareLater(a.LaterKey, b.LaterKey) < 0 }},
 	}
 	c.runs.each(c.start, c.end, func(r *run) bool {
-		if r.state != Done {
+		if r.state == Available || r.state == Acquired {
 			x.moved(nil, r)
 		}
 		return true

@@ -75,7 +75,7 @@ func (q *Queue) promote(now int64) (Command, error) {
 	for ; i < len(items) && i < promoteBatch; i++ {
 		it := &items[i]
 		r := g.runs.at(it.Offset)
-		if r == nil || r.state != Waiting || it.epoch != g.epoch {
+		if r == nil || r.stateAt(it.Offset) != Waiting || it.epoch != g.epoch {
 			cmd.Stale = append(cmd.Stale, it.LaterKey)
 			continue
 		}

@@ -101,15 +101,21 @@ func (q *Queue) Describe(logEnd int64) Description {
 // Runs calls fn for the records of the window in order, alike neighbours together, until it returns false.
 func (q *Queue) Runs(fn func(Run) bool) {
 	q.applied.runs.each(q.applied.start, q.applied.end, func(r *run) bool {
-		out := Run{Span: Span{r.first, r.last}, State: r.state, Deliveries: r.count, Consumer: r.owner, Until: r.until}
-		if out.Until == never {
-			out.Until = 0
-		}
-		if r.trait != nil {
-			out.Meta = Meta{Lane: r.trait.lane, Priority: r.trait.priority, Expires: r.trait.expires}
-		}
-		return fn(out)
+		more := true
+		r.pieces(func(p run) { more = more && fn(p.show()) })
+		return more
 	})
+}
+
+func (r *run) show() Run {
+	out := Run{Span: Span{r.first, r.last}, State: r.state, Deliveries: r.count, Consumer: r.owner, Until: r.until}
+	if out.Until == never {
+		out.Until = 0
+	}
+	if r.trait != nil {
+		out.Meta = Meta{Lane: r.trait.lane, Priority: r.trait.priority, Expires: r.trait.expires}
+	}
+	return out
 }
 
 // Held is how many records the consumer has, what is in flight included.

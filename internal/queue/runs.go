@@ -25,6 +25,7 @@ type run struct {
 	until       int64  // Acquired: deadline, never if none; Available: not before, 0 if at once
 	owner       string // Acquired
 	trait       *trait // nil: plain
+	mix         *mix   // mixed
 	count       int32  // deliveries
 	state       State
 }
@@ -57,7 +58,7 @@ func (r *run) expires() int64 {
 }
 
 func alike(a, b *run) bool {
-	return a.state == b.state && a.until == b.until && a.count == b.count && a.owner == b.owner &&
+	return a.state == b.state && a.state != mixed && a.until == b.until && a.count == b.count && a.owner == b.owner &&
 		(a.trait == b.trait || a.trait != nil && b.trait != nil && *a.trait == *b.trait)
 }
 
@@ -158,9 +159,7 @@ func (l *runList) each(first, last int64, fn func(r *run) bool) {
 func (l *runList) push(r run) {
 	if n := len(l.chunks); n > 0 && len(l.chunks[n-1].runs) < chunkRuns {
 		c := l.chunks[n-1]
-		if end := &c.runs[len(c.runs)-1]; alike(end, &r) {
-			end.last = r.last
-		} else {
+		if !fuse(&c.runs[len(c.runs)-1], &r) {
 			c.runs = append(c.runs, r)
 			l.size++
 		}
@@ -180,7 +179,7 @@ func (l *runList) newChunk(runs []run) *chunk {
 	return c
 }
 
-// change replaces what lies in [first, last] by what fn makes of it. fn is given pieces of runs, in order, and
+// change replaces what lies in [first, last] by what fn makes of it. fn is given runs of one state each, in order, and
 // must leave their offsets.
 func (l *runList) change(first, last int64, fn func(run) run) {
 	from := l.chunkAt(first)
@@ -197,57 +196,45 @@ func (l *runList) change(first, last int64, fn func(run) run) {
 func (l *runList) changeIn(c *chunk, first, last int64, fn func(run) run) {
 	var buf [8]run
 	out := buf[:0]
-	i := c.index(first)
-	j := i
-	for ; j < len(c.runs) && c.runs[j].first <= last; j++ {
-		r := c.runs[j]
-		if r.first < first {
-			left := r
-			left.last = first - 1
-			out = append(out, left)
-			r.first = first
-		}
-		right := r
-		r.last = min(r.last, last)
-		r = fn(r)
-		if n := len(out); n > 0 && alike(&out[n-1], &r) {
-			out[n-1].last = r.last
-		} else {
+	add := func(r run) {
+		if n := len(out); n == 0 || !fuse(&out[n-1], &r) {
 			out = append(out, r)
 		}
-		if right.last > last {
-			right.first = last + 1
-			if alike(&out[len(out)-1], &right) {
-				out[len(out)-1].last = right.last
-			} else {
-				out = append(out, right)
-			}
+	}
+	i := c.index(first)
+	from := max(0, i-1) // the neighbours may become alike
+	if from < i {
+		out = append(out, c.runs[from])
+	}
+	for ; i < len(c.runs) && c.runs[i].first <= last; i++ {
+		r := &c.runs[i]
+		if r.first < first {
+			add(r.cut(r.first, first-1))
+		}
+		part := r.cut(max(r.first, first), min(r.last, last))
+		part.pieces(func(p run) { add(fn(p)) })
+		if r.last > last {
+			add(r.cut(last+1, r.last))
 		}
 	}
-	if i > 0 && alike(&c.runs[i-1], &out[0]) {
-		i--
-		out[0].first = c.runs[i].first
+	if i < len(c.runs) {
+		add(c.runs[i])
+		i++
 	}
-	if n := len(out); j < len(c.runs) && alike(&out[n-1], &c.runs[j]) {
-		out[n-1].last = c.runs[j].last
-		j++
-	}
-	l.size += len(out) - (j - i)
-	c.runs = slices.Replace(c.runs, i, j, out...)
+	l.size += len(out) - (i - from)
+	c.runs = slices.Replace(c.runs, from, i, out...)
 	l.touch(c)
 }
 
-// border joins the last run of the chunk before i with the first of i, if they are alike.
+// border joins the last run of the chunk before i with the first of i, if they go together.
 func (l *runList) border(i int) {
 	if i == 0 || i >= len(l.chunks) {
 		return
 	}
 	a, b := l.chunks[i-1], l.chunks[i]
-	end := &a.runs[len(a.runs)-1]
-	if !alike(end, &b.runs[0]) {
+	if !fuse(&a.runs[len(a.runs)-1], &b.runs[0]) {
 		return
 	}
-	end.last = b.runs[0].last
 	b.runs = slices.Delete(b.runs, 0, 1)
 	l.size--
 	l.touch(a)
@@ -290,18 +277,27 @@ func (l *runList) remove(i int) {
 	l.chunks = slices.Delete(l.chunks, i, i+1)
 }
 
-// shift drops the first run and returns it.
-func (l *runList) shift() run {
+// shift drops what the list begins with that is Done, and returns how much that is.
+func (l *runList) shift() int64 {
 	c := l.chunks[0]
 	r := c.runs[0]
+	if r.stateAt(r.first) != Done {
+		return 0
+	}
+	if r.state == mixed {
+		at := r.mix.until(r.first, r.last)
+		c.runs[0] = r.cut(at+1, r.last)
+		l.touch(c)
+		return at - r.first + 1
+	}
 	l.size--
 	if len(c.runs) == 1 {
 		l.remove(0)
-		return r
+		return r.len()
 	}
 	c.runs = slices.Delete(c.runs, 0, 1)
 	l.touch(c)
-	return r
+	return r.len()
 }
 
 // clear drops everything.

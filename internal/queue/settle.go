@@ -46,7 +46,8 @@ func (q *Queue) checkHeld(g *core, consumer string, s Span, seen []Span) (err *b
 	}
 	g.runs.each(s.First, s.Last, func(r *run) bool {
 		if r.state != Acquired || r.owner != consumer {
-			err = errState(consumer, Span{max(s.First, r.first), min(s.Last, r.last)}, r.state)
+			at := max(s.First, r.first)
+			err = errState(consumer, Span{at, min(s.Last, r.last)}, r.stateAt(at))
 		}
 		return err == nil
 	})

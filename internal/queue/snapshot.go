@@ -112,7 +112,7 @@ func (q *Queue) Restored() error {
 	c.count, c.runs.size, c.runs.apart = [states]int64{}, 0, 0
 	for _, k := range c.runs.chunks {
 		for i := range k.runs {
-			c.count[k.runs[i].state&3] += k.runs[i].len()
+			k.runs[i].pieces(func(p run) { c.count[p.state] += p.len() })
 		}
 		c.runs.size += len(k.runs)
 		c.runs.apart += k.apart
@@ -193,6 +193,9 @@ func (k *chunk) appendTo(dst []byte) []byte {
 		if r.state == Acquired {
 			dst = appendString(dst, r.owner)
 		}
+		if r.state == mixed {
+			dst = r.mix.appendTo(dst, r.first, r.last)
+		}
 		if r.state == Acquired || r.state == Available {
 			dst = appendTrait(appendInts(dst, r.until, int64(r.count)), r.trait)
 		}
@@ -203,9 +206,13 @@ func (k *chunk) appendTo(dst []byte) []byte {
 func (r *reader) runs() []run {
 	at := r.Int()
 	n := r.Count(runSize)
-	out := make([]run, 0, min(n, 2*chunkRuns))
+	if n > 2*chunkRuns {
+		r.Fail()
+		return nil
+	}
+	out := make([]run, 0, n)
 	for range n {
-		v := run{state: State(r.below(states)), first: at}
+		v := run{state: State(r.below(byte(mixed) + 1)), first: at}
 		v.last = at + int64(r.Uint()) - 1
 		if at = v.last + 1; v.first < 0 || v.last < v.first {
 			r.Fail()
@@ -215,6 +222,9 @@ func (r *reader) runs() []run {
 			if n := len(out); n > 0 && out[n-1].owner == v.owner {
 				v.owner = out[n-1].owner // one string for neighbours
 			}
+		}
+		if v.state == mixed {
+			v.mix = r.mix(v.first, v.len())
 		}
 		if v.state == Acquired || v.state == Available {
 			v.until, v.count, v.trait = r.Int(), r.int32(), r.trait()

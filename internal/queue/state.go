@@ -96,10 +96,13 @@ func (c *core) set(first, last int64, fn func(r run) run) {
 
 // advance moves start over what is Done, and a window that ends before from to there.
 func (c *core) advance(from int64) {
-	for c.start < c.end && c.runs.chunks[0].runs[0].state == Done {
-		r := c.runs.shift()
-		c.count[Done] -= r.len()
-		c.start = r.last + 1
+	for c.start < c.end {
+		n := c.runs.shift()
+		if n == 0 {
+			break
+		}
+		c.count[Done] -= n
+		c.start += n
 	}
 	if from > c.end {
 		c.start, c.end = from, from
@@ -162,7 +165,12 @@ func (c *core) fault() error {
 			if !r.sound() {
 				return fmt.Errorf("run %+v does not fit its state", *r)
 			}
-			count[r.state] += r.len()
+			if r.state == mixed {
+				count[Waiting] += r.waiting()
+				count[Done] += r.len() - r.waiting()
+			} else {
+				count[r.state] += r.len()
+			}
 			at, before = r.last+1, r
 			size++
 		}
@@ -174,7 +182,7 @@ func (c *core) fault() error {
 		return fmt.Errorf("%d runs, %d apart, counted are %d and %d", size, apart, c.runs.size, c.runs.apart)
 	case count != c.count:
 		return fmt.Errorf("counts are %v, runs have %v", c.count, count)
-	case c.start < c.end && c.runs.chunks[0].runs[0].state == Done:
+	case c.start < c.end && c.runs.chunks[0].runs[0].stateAt(c.start) == Done:
 		return fmt.Errorf("start %d is done", c.start)
 	}
 	return nil
@@ -187,6 +195,10 @@ func (r *run) sound() bool {
 		return r.until > 0 && r.count > 0
 	case Available:
 		return r.owner == "" && r.count >= 0 && r.until >= 0
+	case mixed:
+		if n := r.waiting(); r.mix == nil || n == 0 || n == r.len() || r.len() > mixedMax {
+			return false
+		}
 	}
-	return r.state < states && r.owner == "" && r.trait == nil && r.until == 0 && r.count == 0
+	return r.state <= mixed && r.owner == "" && r.trait == nil && r.until == 0 && r.count == 0
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -175,7 +176,7 @@ func (w *twin) compare(t *rapid.T, who string, c *core) {
 	c.runs.each(c.start, c.end-1, func(r *run) bool {
 		for at := r.first; at <= r.last; at++ {
 			want := w.recs[at]
-			got := record{state: r.state, owner: r.owner, count: r.count, until: r.until, meta: Meta{Lane: r.lane(), Priority: r.priority()}}
+			got := record{state: r.stateAt(at), owner: r.owner, count: r.count, until: r.until, meta: Meta{Lane: r.lane(), Priority: r.priority()}}
 			if r.trait != nil {
 				got.meta.Expires = r.trait.expires
 			}
@@ -229,6 +230,10 @@ func (s store) save(q *Queue) {
 			s[string(k)] = v
 		}
 	})
+	q.Checkpoint(func(k, _ []byte) { panic(fmt.Sprintf("%q is saved twice", k)) })
+	if x := q.lead; x != nil && x.seq == q.applied.seq && len(x.watch.later.items)+len(x.watch.known)+len(x.watch.gone) > 0 {
+		panic("what is saved is still held in memory")
+	}
 }
 
 // load restores a queue from what was saved.
