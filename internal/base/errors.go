@@ -73,6 +73,7 @@ const (
 	CodeShareSessionNotFound             // the share session has ended
 	CodeInvalidShareSession              // share session epoch out of order
 	CodeShareSessionLimit                // no room for another share session; retriable
+	CodeUnsupportedVersion               // this member must use a later version of the request
 )
 
 // Error is a failure caused by a request or by the state of the world, fit to be shown to the

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// readAssignment reads the partitions of Kafka's ConsumerProtocolAssignment: a version, which only appends fields, then an
+// parseAssignment reads the partitions of Kafka's ConsumerProtocolAssignment: a version, which only appends fields, then an
 // array of topics, each with its name and an array of partitions. It returns them in order; nil if it cannot be read.
-func readAssignment(b []byte) (out []TopicPartition) {
+func parseAssignment(b []byte) (out []TopicPartition) {
 	r := assignmentReader{b}
 	version, ok := r.int16()
 	if !ok || version < 0 {

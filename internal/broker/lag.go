@@ -201,7 +201,7 @@ func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupL
 	for _, m := range d.Members {
 		gm := GroupMember{MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
 		if d.ProtocolType == "consumer" {
-			gm.Assigned = readAssignment(m.Assignment)
+			gm.Assigned = parseAssignment(m.Assignment)
 		}
 		out.Members = append(out.Members, gm)
 	}

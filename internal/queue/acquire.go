@@ -91,8 +91,8 @@ func (t *taking) take(r run, whole bool) {
 	}
 }
 
-// apart says how many of n records of a run go into this answer. Those that were delivered often go apart: half as many
-// with each further delivery, and the last time one alone.
+// apart says how many of n records of a run go into this answer. Those that were delivered often go apart: half of the run
+// each time, and the last time one alone.
 func (t *taking) apart(r *run, n int64) int64 {
 	most := t.q.Options.MaxDeliveries
 	often := max(2, (most+1)/2)
@@ -106,7 +106,7 @@ func (t *taking) apart(r *run, n int64) int64 {
 	case r.count >= most-1:
 		return 1
 	}
-	return min(n, max(1, r.len()>>(r.count-often+1)))
+	return min(n, max(1, r.len()/2))
 }
 
 // done says whether the answer is complete.

@@ -40,7 +40,7 @@ func (c *Settle) appendTo(dst []byte) []byte {
 	for i := range c.Changes {
 		ch := &c.Changes[i]
 		dst = binary.AppendVarint(append(appendSpan(dst, ch.Span), byte(ch.Op)), ch.Until)
-		dst = append(dst, byte(ch.Cause), flag(ch.Report))
+		dst = append(dst, byte(ch.Cause), bit(ch.Report))
 	}
 	return dst
 }
@@ -49,7 +49,7 @@ func (c *Admit) appendTo(dst []byte) []byte {
 	dst = binary.AppendVarint(c.append(dst, kindAdmit), c.End)
 	dst = binary.AppendUvarint(dst, uint64(len(c.Records)))
 	for i := range c.Records {
-		dst = append(c.Records[i].appendTo(dst), flag(c.Records[i].Later))
+		dst = append(c.Records[i].appendTo(dst), bit(c.Records[i].Later))
 	}
 	return dst
 }
@@ -67,7 +67,7 @@ func (c *Promote) appendTo(dst []byte) []byte {
 }
 
 func (c *Trim) appendTo(dst []byte) []byte {
-	return append(binary.AppendVarint(c.append(dst, kindTrim), c.Start), flag(c.Report))
+	return append(binary.AppendVarint(c.append(dst, kindTrim), c.Start), bit(c.Report))
 }
 
 func (c *Reset) appendTo(dst []byte) []byte {
@@ -87,7 +87,7 @@ func (m *Meta) appendTo(dst []byte) []byte {
 	return appendInts(append(dst, m.Priority), m.NotBefore, m.Expires)
 }
 
-func flag(b bool) byte {
+func bit(b bool) byte {
 	if b {
 		return 1
 	}

@@ -11,6 +11,10 @@ import (
 // Describe shows one group. The slices are shared and must not be written to.
 func (c *Coordinator) Describe(k Key) Description {
 	out := Description{Group: k.Group, State: Dead}
+	if c.consumers[k] != nil {
+		out.Err = base.Errorf(base.CodeUnknownGroup, "Group %s is not a classic group.", k.Group)
+		return out
+	}
 	if !c.exists(k) {
 		out.Err = unknownGroup(k)
 		return out
@@ -50,7 +54,9 @@ func (c *Coordinator) List(req *ListRequest) ListResponse {
 			continue
 		}
 		l := Listing{Group: k.Group, State: Empty, Type: TypeClassic}
-		if g := c.groups[k]; g != nil {
+		if g := c.consumers[k]; g != nil {
+			l.State, l.ProtocolType, l.Type = g.state(), consumerType, TypeConsumer
+		} else if g := c.groups[k]; g != nil {
 			if g.deleted {
 				continue
 			}
@@ -72,6 +78,9 @@ func (c *Coordinator) keys() map[Key]struct{} {
 	for k := range c.groups {
 		out[k] = struct{}{}
 	}
+	for k := range c.consumers {
+		out[k] = struct{}{}
+	}
 	for k := range c.offsets.groups {
 		out[k] = struct{}{}
 	}
@@ -86,11 +95,14 @@ func (c *Coordinator) keys() map[Key]struct{} {
 func (c *Coordinator) Expire(now int64, name func(base.StreamID) (string, bool)) (out []Command) {
 	c.advance(now)
 	for _, k := range slices.SortedFunc(maps.Keys(c.keys()), compareKeys) {
-		h, g := c.offsets.groups[k], c.group(k)
+		h := c.offsets.groups[k]
 		if h != nil && len(h.offsets) > 0 {
-			if cmd := c.expired(h, g, name); cmd != nil {
+			if cmd := c.expired(h, name); cmd != nil {
 				out = append(out, cmd)
 			}
+		}
+		if g := c.consumers[k]; g != nil && len(g.members) > 0 {
+			continue
 		}
 		if live := c.groups[k]; live != nil && !c.settled(live) {
 			continue
@@ -117,12 +129,19 @@ func (c *Coordinator) settled(g *group) bool {
 }
 
 // expired lists the offsets of one group that have run out; nil if there are none.
-func (c *Coordinator) expired(h *holding, g *group, name func(base.StreamID) (string, bool)) Command {
+func (c *Coordinator) expired(h *holding, name func(base.StreamID) (string, bool)) Command {
 	cmd := &DeleteOffsets{Key: h.key}
+	g, consumers := c.group(h.key), c.consumers[h.key]
 	for _, p := range h.partitions() {
 		e := h.offsets[p]
 		topic, known := name(p.Stream)
-		if !known || c.ranOut(e, g, topic) {
+		ended := func() bool {
+			if consumers != nil {
+				return !c.readsTopic(consumers, topic) && c.tooOld(e, e.time)
+			}
+			return c.ranOut(e, g, topic)
+		}
+		if !known || ended() {
 			cmd.Partitions = append(cmd.Partitions, p)
 			cmd.Before = max(cmd.Before, e.time+1)
 		}
@@ -146,6 +165,11 @@ func (c *Coordinator) ranOut(e *entry, g *group, topic string) bool {
 	default:
 		return false
 	}
+	return c.tooOld(e, since)
+}
+
+// tooOld reports whether an offset has run out that ages since then, Unix ms.
+func (c *Coordinator) tooOld(e *entry, since int64) bool {
 	if e.expires != 0 {
 		return c.now >= e.expires
 	}

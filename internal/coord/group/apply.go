@@ -23,14 +23,17 @@ func (o *Offsets) Apply(c Command) {
 			}
 		}
 	case *SaveGroup:
-		h := o.groups[c.Key]
-		if h == nil {
-			h = &holding{key: c.Key, offsets: map[Partition]*entry{}}
-			o.groups[c.Key] = h
-		}
+		h := o.hold(c.Key)
 		record := c.Record
 		h.record = &record
 		o.dirty[dirtyKey{Key: c.Key, record: true}] = struct{}{}
+	case *SaveConsumers:
+		o.applyConsumers(c)
+	case *DropConsumers:
+		if h := o.groups[c.Key]; h != nil {
+			o.dropConsumers(h)
+			o.forgetUnused(h)
+		}
 	default:
 		panic(fmt.Sprintf("group: command %T is not known", c))
 	}
@@ -62,9 +65,10 @@ func (o *Offsets) applyDeleteGroup(c *DeleteGroup) {
 	if h == nil {
 		return
 	}
-	if c.IfUnused && (len(h.offsets) > 0 || h.record != nil && len(h.record.Members) > 0) {
+	if c.IfUnused && (len(h.offsets) > 0 || h.hasMembers()) {
 		return
 	}
+	o.dropConsumers(h)
 	if h.record != nil {
 		h.record = nil
 		o.dirty[dirtyKey{Key: c.Key, record: true}] = struct{}{}

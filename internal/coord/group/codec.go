@@ -17,6 +17,8 @@ const (
 	kindDeleteGroup
 	kindStreamDeleted
 	kindSaveGroup
+	kindSaveConsumers
+	kindDropConsumers
 )
 
 // AppendCommand writes a command behind dst: version, kind, then the fields in the order of
@@ -79,12 +81,7 @@ func (r *Record) appendTo(dst []byte) []byte {
 		}
 		dst = binary.AppendVarint(dst, m.SessionTimeout)
 		dst = binary.AppendVarint(dst, m.RebalanceTimeout)
-		dst = binary.AppendUvarint(dst, uint64(len(m.Protocols)))
-		for _, p := range m.Protocols {
-			dst = appendString(dst, p.Name)
-			dst = appendString(dst, p.Metadata)
-		}
-		dst = appendString(dst, m.Assignment)
+		dst = appendString(appendProtocols(dst, m.Protocols), m.Assignment)
 	}
 	return dst
 }
@@ -124,6 +121,10 @@ func DecodeCommand(b []byte) (Command, error) {
 		c = &StreamDeleted{Stream: r.stream()}
 	case kindSaveGroup:
 		c = &SaveGroup{Key: r.key(), Record: r.record()}
+	case kindSaveConsumers:
+		c = r.saveConsumers()
+	case kindDropConsumers:
+		c = &DropConsumers{Key: r.key()}
 	default:
 		return nil, base.Errorf(base.CodeCorruption, "group command has unknown kind %d", b[1])
 	}
@@ -146,10 +147,7 @@ func (r *reader) record() Record {
 	for range r.Count(8) {
 		m := MemberRecord{MemberID: r.string(), InstanceID: r.string(), ClientID: r.string(), ClientHost: r.string()}
 		m.SessionTimeout, m.RebalanceTimeout = r.Int(), r.Int()
-		for range r.Count(2) {
-			m.Protocols = append(m.Protocols, Protocol{Name: r.string(), Metadata: r.bytes()})
-		}
-		m.Assignment = r.bytes()
+		m.Protocols, m.Assignment = r.protocols(), r.bytes()
 		out.Members = append(out.Members, m)
 	}
 	return out

@@ -2,8 +2,8 @@ package group
 
 import "godwit/internal/base"
 
-// Command changes Offsets. It is one of *CommitOffsets, *DeleteOffsets, *DeleteGroup, *StreamDeleted
-// and *SaveGroup.
+// Command changes Offsets. It is one of *CommitOffsets, *DeleteOffsets, *DeleteGroup, *StreamDeleted,
+// *SaveGroup, *SaveConsumers and *DropConsumers.
 type Command interface {
 	appendTo(dst []byte) []byte
 }

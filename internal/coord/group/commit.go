@@ -37,6 +37,9 @@ func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
 	if err := checkName(req.Key); err != nil {
 		return err
 	}
+	if g := c.consumers[req.Key]; g != nil {
+		return checkConsumerCommit(g, req)
+	}
 	g := c.group(req.Key)
 	if g == nil || g.state == Empty {
 		switch {
@@ -77,13 +80,14 @@ func (c *Coordinator) DeleteOffsets(req *DeleteOffsetsRequest) (*DeleteOffsets, 
 	}
 	g := c.group(req.Key)
 	live := g != nil && g.state != Empty
+	consumers := c.consumers[req.Key]
 	if live && g.protocolType != consumerType {
 		return nil, DeleteOffsetsResponse{Err: base.Errorf(base.CodeNonEmptyGroup, "group %q has members", req.Group)}
 	}
 	cmd := &DeleteOffsets{Key: req.Key}
 	out := DeleteOffsetsResponse{Errs: make([]*base.Error, len(req.Partitions))}
 	for i, p := range req.Partitions {
-		if live && g.reads(p.Name) {
+		if live && g.reads(p.Name) || consumers != nil && c.readsTopic(consumers, p.Name) {
 			out.Errs[i] = base.Errorf(base.CodeGroupSubscribed, "members of group %q read %q", req.Group, p.Name)
 			continue
 		}
@@ -97,6 +101,9 @@ func (c *Coordinator) DeleteOffsets(req *DeleteOffsetsRequest) (*DeleteOffsets, 
 
 // DeleteGroup makes the command that deletes a group without members.
 func (c *Coordinator) DeleteGroup(k Key) (*DeleteGroup, *base.Error) {
+	if g := c.consumers[k]; g != nil && len(g.members) > 0 {
+		return nil, base.Errorf(base.CodeNonEmptyGroup, "group %q has members", k.Group)
+	}
 	g := c.group(k)
 	switch {
 	case !c.exists(k):
@@ -110,6 +117,7 @@ func (c *Coordinator) DeleteGroup(k Key) (*DeleteGroup, *base.Error) {
 
 // markDeleted hides what Offsets has saved of a group until the command that deletes it is applied.
 func (c *Coordinator) markDeleted(k Key) {
+	delete(c.consumers, k)
 	g := c.create(k)
 	for id, t := range g.pending {
 		c.timers.stop(t)

@@ -18,6 +18,7 @@ type Options struct {
 	Retention     int64 // ms, offsets.retention.minutes
 	MaxSize       int   // members of a group, group.max.size
 	MaxMetadata   int   // bytes, offset.metadata.max.bytes
+	Consumer      ConsumerOptions
 }
 
 // DefaultOptions are Kafka's.
@@ -30,6 +31,7 @@ func DefaultOptions() Options {
 		Retention:     7 * 24 * 3_600_000,
 		MaxSize:       math.MaxInt32,
 		MaxMetadata:   4_096,
+		Consumer:      ConsumerOptions{MaxSize: math.MaxInt32, Migration: MigrationBidirectional},
 	}
 }
 
@@ -39,11 +41,16 @@ type Coordinator struct {
 	opts    Options
 	offsets *Offsets
 	now     int64          // largest time seen, Unix ms
-	groups  map[Key]*group // groups with members, and empty ones for a while
+	groups  map[Key]*group // classic groups with members, and empty ones for a while
 	waiting map[uint64]*member
 	timers  timers
 	replies []Reply
 	changes []Command
+
+	consumers map[Key]*consumerGroup // all groups of the consumer protocol
+	topics    Topics
+	view      uint64 // rises with each new view of the topics, from 1
+	configs   func(Key) map[string]string
 }
 
 // NewCoordinator takes over the groups as they were last saved: members have one session from now to
@@ -53,8 +60,14 @@ func NewCoordinator(opts Options, offsets *Offsets, now int64) *Coordinator {
 		opts: opts, offsets: offsets, now: now,
 		groups:  map[Key]*group{},
 		waiting: map[uint64]*member{},
+
+		consumers: map[Key]*consumerGroup{}, topics: noTopics{}, view: 1,
+		configs: func(Key) map[string]string { return nil },
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(offsets.groups), compareKeys) {
+		if s := offsets.saved(k); s != nil {
+			c.takeOverConsumers(k, s)
+		}
 		if r := offsets.record(k); r != nil && len(r.Members) > 0 {
 			c.takeOver(k, r)
 		}
@@ -107,8 +120,11 @@ func (c *Coordinator) stored(k Key) *group {
 	return g
 }
 
-// exists reports whether an operator would find the group.
+// exists reports whether an operator would find the group, whatever its type.
 func (c *Coordinator) exists(k Key) bool {
+	if c.consumers[k] != nil {
+		return true
+	}
 	if g := c.groups[k]; g != nil {
 		return !g.deleted
 	}
@@ -184,6 +200,8 @@ func (c *Coordinator) Tick(now int64) []Reply {
 			c.joinPhaseExpired(t.group)
 		case syncTimer:
 			c.syncPhaseExpired(t.group)
+		case consumerSession, consumerRevoke, consumerJoin, consumerSync:
+			c.fenceConsumers(t.consumer.group, t.consumer)
 		}
 	}
 	return c.take()
@@ -286,6 +304,11 @@ func (c *Coordinator) Check() {
 			invariants.Check(p.running() && p.pending == id, "group %v: pending member %s has no deadline", k, id)
 		}
 		invariants.Check((g.state == PreparingRebalance) == g.joinTimer.running(), "group %v: state %s, join timer at %d", k, g.state, g.joinTimer.at)
+	}
+	for k, g := range c.consumers {
+		invariants.Check(g.key == k, "group %v is filed under %v", g.key, k)
+		invariants.Check(c.groups[k] == nil, "group %v is both classic and not", k)
+		g.check()
 	}
 	invariants.Check(tokens == len(c.waiting), "%d members wait, %d tokens are known", tokens, len(c.waiting))
 	c.timers.check()

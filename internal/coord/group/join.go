@@ -14,6 +14,15 @@ func (c *Coordinator) Join(now int64, token uint64, req *JoinRequest, unique str
 		c.reply(token, joinFailed(req.MemberID, err))
 		return c.take()
 	}
+	if g := c.consumers[req.Key]; g != nil {
+		if len(g.members) > 0 {
+			c.joinConsumers(g, token, req, unique)
+			return c.take()
+		}
+		if req.MemberID == "" {
+			c.makeClassic(g)
+		}
+	}
 	protocols := ownProtocols(req.Protocols)
 	g := c.group(req.Key)
 	if g == nil && req.MemberID != "" {

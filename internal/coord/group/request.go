@@ -26,7 +26,7 @@ const (
 // State is where a group stands.
 type State string
 
-// TypeClassic is the type of all groups here (KIP-848's word for the protocol of JoinGroup and SyncGroup).
+// TypeClassic is the type of groups of the protocol of JoinGroup and SyncGroup (KIP-848's word for it).
 const TypeClassic = "classic"
 
 // Reply answers the request with the token. Response is a *JoinResponse, *SyncResponse,
@@ -145,6 +145,7 @@ type CommitRequest struct {
 	Generation int32
 	MemberID   string
 	InstanceID string
+	Classic    bool  // the request's version is only for members of the classic protocol (OffsetCommit below 9)
 	Retention  int64 // ms after which the offsets expire; -1 for the broker's rule
 	Offsets    []CommitOffset
 }
@@ -167,6 +168,8 @@ type CommitResponse struct {
 // FetchOffsetsRequest asks for committed positions: of the partitions, or all.
 type FetchOffsetsRequest struct {
 	Key
+	MemberID   *string // checked by groups of the consumer protocol, with Epoch, unless nil with Epoch below 0
+	Epoch      int32
 	All        bool
 	Partitions []Partition
 }

@@ -100,6 +100,7 @@ func (s *script) runOffsets(a args) {
 func (s *script) commit(a args) {
 	req := &CommitRequest{
 		Key: a.key(), Generation: int32(a.num("gen", -1)), MemberID: a.str("m", ""), InstanceID: a.str("instance", ""), Retention: a.num("retention", -1),
+		Classic: a.flag("old"),
 	}
 	for _, item := range a.list("at") {
 		p, offset, _ := strings.Cut(item, ":")
@@ -150,6 +151,6 @@ func (s *script) describe(d Description) {
 	}
 	s.say("%s, generation %d, %q %q, empty since %d", d.State, d.Generation, d.ProtocolType, d.Protocol, d.EmptySince)
 	for _, m := range d.Members {
-		s.say("  %s/%s client %s at %s, %d bytes of metadata, assignment %q", m.MemberID, m.InstanceID, m.ClientID, m.ClientHost, len(m.Metadata), m.Assignment)
+		s.say("  %s/%s client %s at %s, %d bytes of metadata, assignment %s", m.MemberID, m.InstanceID, m.ClientID, m.ClientHost, len(m.Metadata), assignmentText(m.Assignment))
 	}
 }

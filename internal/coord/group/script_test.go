@@ -49,13 +49,14 @@ type script struct {
 	now     int64
 	offsets *Offsets
 	c       *Coordinator
+	topics  topicTable
 	stored  map[string][]byte // checkpointed pairs
 	out     strings.Builder
 }
 
 func runScript(t *testing.T, text string) string {
-	s := &script{t: t, opts: DefaultOptions(), offsets: NewOffsets(), stored: map[string][]byte{}}
-	s.c = NewCoordinator(s.opts, s.offsets, 0)
+	s := &script{t: t, opts: DefaultOptions(), offsets: NewOffsets(), topics: topicTable{}, stored: map[string][]byte{}}
+	s.lead()
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(line, "  ") {
@@ -129,7 +130,9 @@ func (s *script) run(a args) {
 		s.opts.InitialDelay = a.num("delay", s.opts.InitialDelay)
 		s.opts.MaxSize = int(a.num("size", int64(s.opts.MaxSize)))
 		s.opts.Retention = a.num("retention", s.opts.Retention)
-		s.c = NewCoordinator(s.opts, s.offsets, s.now)
+		s.opts.Consumer.MaxSize = int(a.num("consumers", int64(s.opts.Consumer.MaxSize)))
+		s.opts.Consumer.Migration = Migration(a.str("migration", string(s.opts.Consumer.Migration)))
+		s.lead()
 	case "at":
 		s.now = a.num("t", s.now)
 		s.replies(s.c.Tick(s.now))
@@ -150,8 +153,16 @@ func (s *script) run(a args) {
 	case "deadline":
 		s.say("%d", s.c.NextDeadline())
 	default:
-		s.runOffsets(a)
+		if !s.runConsumers(a) {
+			s.runOffsets(a)
+		}
 	}
+}
+
+// lead makes a coordinator from what is committed.
+func (s *script) lead() {
+	s.c = NewCoordinator(s.opts, s.offsets, s.now)
+	s.c.SetTopics(s.topics)
 }
 
 func joinArgs(a args) *JoinRequest {
@@ -166,7 +177,11 @@ func joinArgs(a args) *JoinRequest {
 	}
 	for _, p := range strings.Split(a.str("protocols", "range"), ",") {
 		if p != "" {
-			req.Protocols = append(req.Protocols, Protocol{p, subscription(topics...)})
+			metadata := subscription(topics...)
+			if a.flag("owned") {
+				metadata = cooperative(topics, partitionList(a.list("owned")))
+			}
+			req.Protocols = append(req.Protocols, Protocol{p, metadata})
 		}
 	}
 	return req
@@ -189,6 +204,9 @@ func syncArgs(a args) *SyncRequest {
 	}
 	for _, part := range a.list("assign") {
 		m, data, _ := strings.Cut(part, ":")
+		if topic, list, ok := strings.Cut(data, "/"); ok {
+			data = string(assignment(topic, list))
+		}
 		req.Assignments = append(req.Assignments, Assignment{m, []byte(data)})
 	}
 	return req
@@ -227,7 +245,7 @@ func (s *script) replies(replies []Reply) {
 				s.say("sync: %s", errText(r.Err))
 				break
 			}
-			s.say("sync: %s %s, assignment %q", r.ProtocolType, r.Protocol, r.Assignment)
+			s.say("sync: %s %s, assignment %s", r.ProtocolType, r.Protocol, assignmentText(r.Assignment))
 		}
 		s.out.WriteString("  ^ token " + strconv.FormatUint(r.Token, 10) + "\n")
 	}
@@ -264,6 +282,14 @@ func (s *script) journal(cmds []Command) {
 			s.say("deleted %s, if unused: %t", c.Group, c.IfUnused)
 		case *DeleteOffsets:
 			s.say("deleted offsets of %s: %s", c.Group, partitionsText(c.Partitions))
+		case *SaveConsumers:
+			var ids []string
+			for _, m := range c.Members {
+				ids = append(ids, m.MemberID)
+			}
+			s.say("saved %s: epoch %d, assignment epoch %d, members %v, removed %v", c.Group, c.Head.Epoch, c.Head.AssignmentEpoch, ids, c.Removed)
+		case *DropConsumers:
+			s.say("dropped what was saved of %s", c.Group)
 		}
 	}
 }
@@ -278,7 +304,7 @@ func (s *script) restart() {
 		}
 	}
 	s.offsets = offsets
-	s.c = NewCoordinator(s.opts, offsets, s.now)
+	s.lead()
 }
 
 func (s *script) checkpoint() {

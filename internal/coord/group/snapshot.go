@@ -14,8 +14,10 @@ const valueVersion = 1
 // The kinds of checkpointed keys, their first byte. A key goes on with namespace and group, each behind its
 // length as an unsigned varint; that of an offset ends with the stream's 16 bytes and the partition, big-endian.
 const (
-	keyRecord = 'g'
-	keyOffset = 'o'
+	keyRecord    = 'g'
+	keyOffset    = 'o'
+	keyConsumers = 'c' // head of a group of the consumer protocol
+	keyConsumer  = 'm' // + member ID, not behind its length
 )
 
 // Checkpoint hands out what changed since the last checkpoint, ordered by key; a nil value deletes the
@@ -35,8 +37,13 @@ func (o *Offsets) Checkpoint(emit func(key, value []byte)) {
 
 func (d *dirtyKey) encode() []byte {
 	dst := make([]byte, 0, 1+2*binary.MaxVarintLen16+len(d.Namespace)+len(d.Group)+20)
-	if d.record {
+	switch {
+	case d.record:
 		return appendKey(append(dst, keyRecord), d.Key)
+	case d.consumers && d.member == "":
+		return appendKey(append(dst, keyConsumers), d.Key)
+	case d.consumers:
+		return append(appendKey(append(dst, keyConsumer), d.Key), d.member...)
 	}
 	dst = appendKey(append(dst, keyOffset), d.Key)
 	dst = append(dst, d.Stream[:]...)
@@ -54,6 +61,9 @@ func (o *Offsets) value(d dirtyKey) []byte {
 			return nil
 		}
 		return h.record.appendTo([]byte{valueVersion})
+	}
+	if d.consumers {
+		return h.consumers.value(d.member)
 	}
 	e := h.offsets[d.Partition]
 	if e == nil {
@@ -82,6 +92,18 @@ func (o *Offsets) Restore(key, value []byte) error {
 			delete(o.dirty, dirtyKey{Key: name, record: true})
 			return nil
 		}
+	case keyConsumers:
+		head := v.consumerHead()
+		if k.Whole() && v.Whole() {
+			o.restoreConsumers(name).head = head
+			return nil
+		}
+	case keyConsumer:
+		m := v.consumer(string(k.take(len(k.B))))
+		if k.Whole() && v.Whole() && m.MemberID != "" {
+			o.restoreConsumers(name).members[m.MemberID] = m
+			return nil
+		}
 	case keyOffset:
 		p := Partition{Stream: k.stream()}
 		if index := k.take(4); index != nil {
@@ -94,4 +116,28 @@ func (o *Offsets) Restore(key, value []byte) error {
 		}
 	}
 	return base.Errorf(base.CodeCorruption, "group state: damaged pair of %d and %d bytes", len(key), len(value))
+}
+
+// value encodes a member, or the head if id is empty; nil if there is none any more.
+func (c *consumers) value(id string) []byte {
+	if c == nil {
+		return nil
+	}
+	if id == "" {
+		return c.head.appendTo([]byte{valueVersion})
+	}
+	m, ok := c.members[id]
+	if !ok {
+		return nil
+	}
+	return m.appendTo([]byte{valueVersion})
+}
+
+// restoreConsumers finds what is restored of a group of the consumer protocol.
+func (o *Offsets) restoreConsumers(k Key) *consumers {
+	h := o.hold(k)
+	if h.consumers == nil {
+		h.consumers = &consumers{members: map[string]Consumer{}}
+	}
+	return h.consumers
 }

@@ -23,11 +23,17 @@ type Offsets struct {
 	dirty       map[dirtyKey]struct{} // what the next checkpoint has to write or delete
 }
 
-// holding is what is known of a group: it exists while it has a record or an offset.
+// holding is what is known of a group: it exists while something of its membership or an offset is saved.
 type holding struct {
-	key     Key
-	record  *Record // never written in place
-	offsets map[Partition]*entry
+	key       Key
+	record    *Record    // of a classic group; never written in place
+	consumers *consumers // of a group of the consumer protocol; not both
+	offsets   map[Partition]*entry
+}
+
+// hasMembers reports whether members are saved.
+func (h *holding) hasMembers() bool {
+	return h.record != nil && len(h.record.Members) > 0 || h.consumers != nil && len(h.consumers.members) > 0
 }
 
 // entry is one committed position.
@@ -46,11 +52,14 @@ type position struct {
 	metadata string
 }
 
-// dirtyKey names a stored item: the group's record, or its offset in the partition.
+// dirtyKey names a stored item: the group's record, its head or a member under the consumer protocol, or its offset in
+// the partition.
 type dirtyKey struct {
 	Key
 	Partition
-	record bool
+	record    bool
+	consumers bool
+	member    string // with consumers; empty: the head
 }
 
 // NewOffsets is an empty state.
@@ -124,11 +133,7 @@ func compareKeys(a, b Key) int {
 
 // put enters or replaces a position.
 func (o *Offsets) put(k Key, p Partition, at position) {
-	h := o.groups[k]
-	if h == nil {
-		h = &holding{key: k, offsets: map[Partition]*entry{}}
-		o.groups[k] = h
-	}
+	h := o.hold(k)
 	if e := h.offsets[p]; e != nil {
 		e.position = at
 		return
@@ -165,7 +170,7 @@ func (o *Offsets) drop(e *entry) {
 
 // forgetUnused drops a group of which nothing is left.
 func (o *Offsets) forgetUnused(h *holding) {
-	if h.record == nil && len(h.offsets) == 0 {
+	if h.record == nil && h.consumers == nil && len(h.offsets) == 0 {
 		delete(o.groups, h.key)
 	}
 }
@@ -190,7 +195,7 @@ func (o *Offsets) Check() {
 	seen := 0
 	for k, h := range o.groups {
 		invariants.Check(h.key == k, "group %v is filed under %v", h.key, k)
-		invariants.Check(h.record != nil || len(h.offsets) > 0, "group %v is kept for nothing", k)
+		invariants.Check(h.record != nil || h.consumers != nil || len(h.offsets) > 0, "group %v is kept for nothing", k)
 		for p, e := range h.offsets {
 			invariants.Check(e.owner == h && e.partition == p, "group %v: offset of %v is filed under %v", k, e.partition, p)
 			_, ok := findEntry(o.byPartition[p.Stream][p.Index], k)

@@ -10,6 +10,10 @@ import (
 // stable. A follower's reply waits for the leader. token is not 0 and not waiting already.
 func (c *Coordinator) Sync(now int64, token uint64, req *SyncRequest) []Reply {
 	c.advance(now)
+	if g := c.consumers[req.Key]; g != nil {
+		c.reply(token, c.syncConsumers(g, req))
+		return c.take()
+	}
 	m, err := c.checkSync(req)
 	if err != nil {
 		c.reply(token, &SyncResponse{Err: err})
@@ -99,6 +103,9 @@ func (g *group) syncResult(m *member) *SyncResponse {
 // Heartbeat keeps the member's session and tells it to join again while its group gathers.
 func (c *Coordinator) Heartbeat(now int64, req *HeartbeatRequest) HeartbeatResponse {
 	c.advance(now)
+	if g := c.consumers[req.Key]; g != nil {
+		return c.heartbeatConsumers(g, req)
+	}
 	m, err := c.current(req.Key, req.MemberID, req.InstanceID, req.Generation)
 	if err != nil {
 		return HeartbeatResponse{Err: err}
@@ -116,6 +123,9 @@ func (c *Coordinator) Leave(now int64, req *LeaveRequest) (LeaveResponse, []Repl
 	c.advance(now)
 	if err := checkName(req.Key); err != nil {
 		return LeaveResponse{Err: err}, nil
+	}
+	if g := c.consumers[req.Key]; g != nil {
+		return c.leaveConsumers(g, req), c.take()
 	}
 	out := LeaveResponse{Members: make([]LeftMember, 0, len(req.Members))}
 	g, gone := c.group(req.Key), false

@@ -10,17 +10,23 @@ const (
 	pendingTimer                  // of an ID that was handed out and not yet used
 	joinTimer                     // of a group's join phase
 	syncTimer                     // of a group's sync phase
+
+	consumerSession // of a member of the consumer protocol
+	consumerRevoke  // until which it gives up partitions
+	consumerJoin    // until which a member of the classic protocol among them joins again
+	consumerSync    // until which it asks for its assignment
 )
 
 // timer is one deadline. It lives inside what it belongs to.
 type timer struct {
-	at      int64 // Unix ms
-	order   uint64
-	place   int // in the heap, from 1; 0: not running
-	kind    timerKind
-	group   *group
-	member  *member // of a session timer
-	pending string  // of a pending timer: the ID
+	at       int64 // Unix ms
+	order    uint64
+	place    int // in the heap, from 1; 0: not running
+	kind     timerKind
+	group    *group
+	member   *member   // of a session timer
+	pending  string    // of a pending timer: the ID
+	consumer *consumer // of a timer of the consumer protocol
 }
 
 func (t *timer) running() bool { return t.place != 0 }

@@ -80,6 +80,7 @@ var kafkaErrors = [...]kafkaCodes{
 	base.CodeShareSessionNotFound: {data: kerr.ShareSessionNotFound},
 	base.CodeInvalidShareSession:  {data: kerr.InvalidShareSessionEpoch},
 	base.CodeShareSessionLimit:    {data: kerr.ShareSessionLimitReached},
+	base.CodeUnsupportedVersion:   {data: kerr.UnsupportedVersion},
 }
 
 // codesOf finds the row of an error; a code without a row is unexpected.
