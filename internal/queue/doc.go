@@ -19,8 +19,9 @@
 //	Done       acknowledged, archived, or no record is there
 //
 // Offsets from end on are not looked at yet. Neighbours that are alike are one run, so that a million plain pending records cost
-// a few runs, and a million delayed ones cost one; what is known of each of those lies in the state store, and
-// comes into memory when it is due soon. Between two checkpoints, changes to it are held in memory: see [Queue.Unsaved].
+// a few runs. A record that waits costs a bit where others around it are done, and nothing where they wait too:
+// what is known of it lies in the state store, and comes into memory when it is due soon. Between two
+// checkpoints, changes to that are held in memory: see [Queue.Unsaved].
 //
 // A record that is neither acknowledged nor available any more (rejected, delivered too often, expired, dropped for
 // length, trimmed) comes out as an [Effect]. It is kept in the state until the caller confirms that it was carried
@@ -35,7 +36,7 @@
 // Guarantees:
 //
 //  1. Runs cover the window exactly: no offset is missing, none is there twice, and neighbours differ.
-//  2. The first run is not Done: start is the first offset that still counts.
+//  2. The first offset of the window is not Done.
 //  3. The counts by state are those of the runs.
 //  4. Commands are applied in the order of their decision: a command decided on another state is a bug.
 //  5. What is Done is never acquired again, but by Reset.

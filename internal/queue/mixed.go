@@ -16,18 +16,65 @@ type mix struct {
 	waits []uint64 // set: Waiting; otherwise Done
 }
 
-func (m *mix) at(offset int64) bool {
-	i := uint64(offset - m.base)
-	return m.waits[i/64]&(1<<(i%64)) != 0
+func (m *mix) at(offset int64) bool { return m.word(offset)&1 != 0 }
+
+// word is the 64 bits from an offset on; what lies beyond the last is 0.
+func (m *mix) word(offset int64) uint64 {
+	i, s := uint64(offset-m.base)/64, uint64(offset-m.base)%64
+	w := m.waits[i] >> s
+	if s > 0 && i+1 < uint64(len(m.waits)) {
+		w |= m.waits[i+1] << (64 - s)
+	}
+	return w
 }
 
 // until finds the end of the records from first on that are like it, at most last.
 func (m *mix) until(first, last int64) int64 {
-	at, like := first, m.at(first)
-	for at < last && m.at(at+1) == like {
-		at++
+	like := m.word(first)&1 != 0
+	for at := first; at <= last; at += 64 {
+		w := m.word(at)
+		if like {
+			w = ^w
+		}
+		if w != 0 {
+			return min(last, at+int64(bits.TrailingZeros64(w))-1)
+		}
 	}
-	return at
+	return last
+}
+
+// count is how many of the records from first to last wait.
+func (m *mix) count(first, last int64) (n int64) {
+	for at := first; at <= last; at += 64 {
+		n += int64(bits.OnesCount64(m.word(at) & below(last-at+1)))
+	}
+	return n
+}
+
+// below is a mask of the n lowest bits.
+func below(n int64) uint64 {
+	if n >= 64 {
+		return ^uint64(0)
+	}
+	return 1<<n - 1
+}
+
+// enter sets the bits of a run that has not been entered.
+func (m *mix) enter(r *run) {
+	if r.state == Done {
+		return
+	}
+	for at := r.first; at <= r.last; at += 64 {
+		w := below(r.last - at + 1)
+		if r.state == mixed {
+			w &= r.mix.word(at)
+		}
+		i, s := uint64(at-m.base)/64, uint64(at-m.base)%64
+		m.waits[i] |= w << s
+		if s > 0 && i+1 < uint64(len(m.waits)) {
+			m.waits[i+1] |= w >> (64 - s)
+		}
+	}
 }
 
 // stateAt is the state of one record of the run.
@@ -60,15 +107,7 @@ func (r *run) waiting() int64 {
 	case Waiting:
 		return r.len()
 	case mixed:
-		n := int64(0)
-		for at := r.first; at <= r.last; {
-			end := r.mix.until(at, r.last)
-			if r.mix.at(at) {
-				n += end - at + 1
-			}
-			at = end + 1
-		}
-		return n
+		return r.mix.count(r.first, r.last)
 	}
 	return 0
 }
@@ -94,13 +133,8 @@ func fuse(a, b *run) bool {
 		return false
 	}
 	m := &mix{base: a.first, waits: make([]uint64, (b.last-a.first)/64+1)}
-	for _, r := range []*run{a, b} {
-		r.pieces(func(p run) {
-			for i := p.first - m.base; p.state == Waiting && i <= p.last-m.base; i++ {
-				m.waits[i/64] |= 1 << (i % 64)
-			}
-		})
-	}
+	m.enter(a)
+	m.enter(b)
 	*a = run{first: a.first, last: b.last, state: mixed, mix: m}
 	return true
 }

@@ -316,6 +316,7 @@ func (w *world) commit() {
 	w.since, w.sinceF = append(w.since, cmd), append(w.sinceF, cmd)
 	w.applied.apply(cmd)
 	w.applied.compare(w.t, "applied", &w.q.applied)
+	w.q.Check()
 	w.applied.compare(w.t, "follower", &w.follower.applied)
 	var got []lost
 	for _, e := range effects {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"godwit/internal/base"
+	"godwit/internal/invariants"
 )
 
 // View is the queue's own keys in the state store, as of what its checkpoints handed out.
@@ -13,7 +14,8 @@ type View interface {
 	Scan(from []byte, fn func(key, value []byte) bool) error
 }
 
-// Queue is the state of one queue over one partition. It has one owner.
+// Queue is the state of one queue over one partition. It has one owner. Apply, Checkpoint, Restore and what describes the
+// applied state are for every replica, everything else for the leader.
 type Queue struct {
 	Options Options // may be changed at any time
 
@@ -62,6 +64,19 @@ func (q *Queue) Apply(cmd Command) []Effect {
 
 // Abandon drops the guess: what was in flight will not be applied.
 func (q *Queue) Abandon() { q.lead = nil }
+
+// Check verifies what can be seen from inside of the guarantees and panics where one does not hold.
+func (q *Queue) Check() {
+	q.applied.check()
+	if q.lead != nil {
+		q.lead.check()
+	}
+	last := uint64(0)
+	for _, e := range q.applied.book.effects {
+		invariants.Check(e.ID > last && e.ID <= q.applied.book.lastID && e.First <= e.Last, "queue: effect %+v after %d, last is %d", e, last, q.applied.book.lastID)
+		last = e.ID
+	}
+}
 
 // Start is the first offset that is not settled: Kafka's share-partition start offset.
 func (q *Queue) Start() int64 { return q.applied.start }

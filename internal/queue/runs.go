@@ -196,11 +196,6 @@ func (l *runList) change(first, last int64, fn func(run) run) {
 func (l *runList) changeIn(c *chunk, first, last int64, fn func(run) run) {
 	var buf [8]run
 	out := buf[:0]
-	add := func(r run) {
-		if n := len(out); n == 0 || !fuse(&out[n-1], &r) {
-			out = append(out, r)
-		}
-	}
 	i := c.index(first)
 	from := max(0, i-1) // the neighbours may become alike
 	if from < i {
@@ -209,21 +204,34 @@ func (l *runList) changeIn(c *chunk, first, last int64, fn func(run) run) {
 	for ; i < len(c.runs) && c.runs[i].first <= last; i++ {
 		r := &c.runs[i]
 		if r.first < first {
-			add(r.cut(r.first, first-1))
+			out = with(out, r.cut(r.first, first-1))
 		}
 		part := r.cut(max(r.first, first), min(r.last, last))
-		part.pieces(func(p run) { add(fn(p)) })
+		for part.state == mixed {
+			end := part.mix.until(part.first, part.last)
+			out = with(out, fn(part.cut(part.first, end)))
+			part = part.cut(end+1, part.last)
+		}
+		out = with(out, fn(part))
 		if r.last > last {
-			add(r.cut(last+1, r.last))
+			out = with(out, r.cut(last+1, r.last))
 		}
 	}
 	if i < len(c.runs) {
-		add(c.runs[i])
+		out = with(out, c.runs[i])
 		i++
 	}
 	l.size += len(out) - (i - from)
 	c.runs = slices.Replace(c.runs, from, i, out...)
 	l.touch(c)
+}
+
+// with appends a run, joined with the last if they go together.
+func with(to []run, r run) []run {
+	if n := len(to); n > 0 && fuse(&to[n-1], &r) {
+		return to
+	}
+	return append(to, r)
 }
 
 // border joins the last run of the chunk before i with the first of i, if they go together.

@@ -65,8 +65,7 @@ func runScript(t *testing.T, text string) string {
 			continue
 		}
 		s.run(parseArgs(line))
-		s.q.applied.check()
-		s.q.guess().check()
+		s.q.Check()
 	}
 	return s.out.String()
 }

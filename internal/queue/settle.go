@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"sort"
 
 	"godwit/internal/base"
 )
@@ -13,7 +14,7 @@ func (q *Queue) Acknowledge(now int64, consumer string, acks []Ack, atomic bool)
 	g := q.guess()
 	out := &Settle{Step: q.next(now)}
 	errs = make([]*base.Error, len(acks))
-	var seen []Span
+	var seen []Span // in the order of offsets
 	for i := range acks {
 		a := acks[i]
 		if a.Last < a.First || a.Type > AckReturn {
@@ -21,7 +22,7 @@ func (q *Queue) Acknowledge(now int64, consumer string, acks []Ack, atomic bool)
 		} else if a.First = max(a.First, g.start); a.First <= a.Last {
 			errs[i] = q.checkHeld(g, consumer, a.Span, seen)
 			if errs[i] == nil {
-				seen = append(seen, a.Span)
+				seen = slices.Insert(seen, after(seen, a.First), a.Span)
 				q.answer(g, now, &a, &out.Changes)
 			}
 		}
@@ -35,13 +36,18 @@ func (q *Queue) Acknowledge(now int64, consumer string, acks []Ack, atomic bool)
 	return q.decide(out), errs
 }
 
+// after is how many of the spans, which are in order, begin at or before the offset.
+func after(spans []Span, offset int64) int {
+	return sort.Search(len(spans), func(i int) bool { return spans[i].First > offset })
+}
+
 // checkHeld says why the consumer may not settle the span: it does not hold all of it, or it settled
 // some of it in the same request.
 func (q *Queue) checkHeld(g *core, consumer string, s Span, seen []Span) (err *base.Error) {
 	if s.Last >= g.end {
 		return base.Errorf(base.CodeInvalidRequest, "offsets %d to %d go beyond %d, the last offset that was acquired", s.First, s.Last, g.end-1)
 	}
-	if slices.ContainsFunc(seen, func(o Span) bool { return o.First <= s.Last && s.First <= o.Last }) {
+	if i := after(seen, s.First); i > 0 && seen[i-1].Last >= s.First || i < len(seen) && seen[i].First <= s.Last {
 		return base.Errorf(base.CodeInvalidRecordState, "offsets %d to %d are acknowledged twice in one request", s.First, s.Last)
 	}
 	g.runs.each(s.First, s.Last, func(r *run) bool {

@@ -69,7 +69,9 @@ func (c *core) extend(end int64) {
 
 // add appends a run at the end of the window.
 func (c *core) add(r run) {
-	invariants.Check(r.first == c.end && r.last >= r.first, "queue: run [%d, %d] at end %d", r.first, r.last, c.end)
+	if r.first != c.end || r.last < r.first {
+		invariants.Check(false, "queue: run [%d, %d] at end %d", r.first, r.last, c.end)
+	}
 	c.runs.push(r)
 	c.end = r.last + 1
 	c.count[r.state] += r.len()
@@ -80,7 +82,9 @@ func (c *core) add(r run) {
 
 // set changes the records in [first, last]. fn gets them in runs, in order.
 func (c *core) set(first, last int64, fn func(r run) run) {
-	invariants.Check(first >= c.start && last < c.end, "queue: change of [%d, %d] in window [%d, %d)", first, last, c.start, c.end)
+	if first < c.start || last >= c.end {
+		invariants.Check(false, "queue: change of [%d, %d] in window [%d, %d)", first, last, c.start, c.end)
+	}
 	c.runs.change(first, last, func(old run) run {
 		r := fn(old)
 		if old.state != r.state {
