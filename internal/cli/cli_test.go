@@ -60,7 +60,8 @@ func (r result) want(t *testing.T, code int, texts ...string) {
 
 func TestHelp(t *testing.T) {
 	runIn(t, "", "--help").want(t, 0, "godwit serve", "Exit codes", "topic create", "GODWIT_BROKER")
-	for _, command := range []string{"serve", "topic create", "topic list", "topic describe", "topic alter", "topic delete", "produce", "consume", "info", "fsck"} {
+	for _, command := range []string{"serve", "topic create", "topic list", "topic describe", "topic alter", "topic delete",
+		"group list", "group describe", "group reset-offsets", "group delete", "group delete-offsets", "produce", "consume", "info", "fsck"} {
 		r := runIn(t, "", append(strings.Fields(command), "--help")...)
 		r.want(t, 0, "Usage: godwit "+command, "    ")
 		if !strings.Contains(r.out, " godwit "+command+" ") && !strings.Contains(r.out, "    godwit "+command+"\n") {
@@ -139,7 +140,7 @@ func TestFsck(t *testing.T) {
 }
 
 func TestNoBroker(t *testing.T) {
-	for _, args := range []string{"topic list", "topic create t", "topic describe t", "topic delete t", "consume t", "consume t --group g", "produce t", "info"} {
+	for _, args := range []string{"topic list", "topic create t", "topic describe t", "topic delete t", "group list", "group delete g", "consume t", "consume t --group g", "produce t", "info"} {
 		r := runIn(t, "x\n", append(strings.Fields(args), "--broker", "127.0.0.1:1")...)
 		r.want(t, exitFailed, "no broker answers at 127.0.0.1:1", "godwit serve", "--broker")
 	}
