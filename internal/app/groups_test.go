@@ -227,7 +227,9 @@ godwit_group_lag_seconds{group="g",topic="a"} 1.5
 	if got.String() != want[1:] {
 		t.Errorf("collected\n%s, want\n%s", got.String(), want)
 	}
-	c.lags = func(context.Context) ([]broker.GroupLag, error) { return nil, base.Errorf(base.CodeNotReady, "no shard") }
+	c.lags = func(context.Context) ([]broker.GroupLag, error) {
+		return nil, base.Errorf(base.CodeNotReady, "no shard")
+	}
 	if _, err := reg.Gather(); err == nil || !strings.Contains(err.Error(), "no shard") {
 		t.Errorf("gathered without groups: %v", err)
 	}
