@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func opGen() *rapid.Generator[Op] {
 	weighted := []Kind{}
 	weights := map[Kind]int{Produce: 14, Turns: 10, Checkpoint: 3, Retain: 1, Delete: 1, CreateStream: 3, DropStream: 1,
-		Roll: 2, Compact: 2, Cut: 1, CutAt: 3, Restart: 1, FailSync: 1, FillDisk: 1}
+		Roll: 2, Compact: 2, Cut: 1, CutAt: 3, Restart: 1, FailSync: 1, FillDisk: 1, Transact: 8, EndTxn: 5}
 	for k := range Kind(Kinds()) {
 		for range weights[k] {
 			weighted = append(weighted, k)

@@ -8,5 +8,7 @@
 //  2. what is there beyond that was sent, once, and its fate had not been told;
 //  3. offsets have neither gaps nor repeats (compaction leaves gaps only where a later record has the same key);
 //  4. the high watermark is not below any that was seen;
-//  5. streams that were acknowledged exist, deleted ones do not.
+//  5. streams that were acknowledged exist, deleted ones do not;
+//  6. the batches alone say which transactions are open and which were aborted, and the log agrees; one whose end was acknowledged
+//     is not open, and no marker is there twice.
 package crashtest

@@ -26,6 +26,9 @@ type logModel struct {
 	start     int64 // highest start seen
 	trimmed   int64 // highest start that was asked for
 	compacted bool
+
+	txns    []*txnProducer
+	markers map[markerKey]*outcome // that were sent
 }
 
 // stream is one stream of the model.
@@ -59,6 +62,10 @@ func (m *logModel) check(start, watermark int64, got []found) error {
 		return m.checkCompacted(start, watermark, got)
 	}
 	if err := m.checkDense(start, watermark, got); err != nil {
+		return err
+	}
+	got, err := recordsOnly(got)
+	if err != nil {
 		return err
 	}
 	at := map[int64]*found{}

@@ -46,10 +46,12 @@ const (
 	Restart                  // orderly
 	FailSync                 // the next A syncs fail with EIO
 	FillDisk                 // writes fail with ENOSPC for a while
+	Transact                 // A: log, B: size and producer
+	EndTxn                   // A: log, B: producer, and whether it commits
 	kinds
 )
 
-var kindNames = [...]string{"produce", "turns", "checkpoint", "retain", "delete", "create", "drop", "roll", "compact", "cut", "cut-at", "restart", "fail-sync", "fill-disk"}
+var kindNames = [...]string{"produce", "turns", "checkpoint", "retain", "delete", "create", "drop", "roll", "compact", "cut", "cut-at", "restart", "fail-sync", "fill-disk", "transact", "end-txn"}
 
 func (o Op) String() string { return fmt.Sprintf("%s %d %d", kindNames[o.Kind], o.A, o.B) }
 
@@ -177,6 +179,10 @@ func (w *world) step(op Op) error {
 	switch op.Kind {
 	case Produce:
 		w.produce(int(op.A), int(op.B))
+	case Transact:
+		w.transact(int(op.A), int(op.B))
+	case EndTxn:
+		w.end(int(op.A), int(op.B))
 	case Turns:
 		for range op.A % 32 {
 			w.e.Step()
@@ -411,7 +417,12 @@ func (w *world) verify() error {
 			if err := m.check(start, watermark, got); err != nil {
 				return err
 			}
+			st, _ := w.e.State(m.id)
+			if err := m.checkTxns(st, w.e.Aborted(m.id), got); err != nil {
+				return err
+			}
 			m.settle(start, watermark)
+			m.settleTxns()
 		}
 		kept = append(kept, s)
 	}

@@ -244,6 +244,35 @@ func TestMarkerAfterLostWrite(t *testing.T) {
 	r.wantStable(s, 2, 2)
 }
 
+// TestRepeatedMarkerWaits: one that says the same as a marker in flight fares like that one.
+func TestRepeatedMarkerWaits(t *testing.T) {
+	r := newRig(t, nil)
+	s := r.create("t", 1, nil)
+	p := s.Partitions[0]
+	_, err := r.inTxn(s, 7, 0, 0, kv{"a", "1"})
+	r.must(err)
+	m := Marker{Log: p.Log, Shard: p.Shard, Marker: partlog.Marker{ProducerID: 7, Epoch: 1, Version: 2}}
+	twice := func() (out []error) {
+		r.WriteMarkers([]Marker{m, m}, func(errs []error) { out = errs })
+		r.Drain()
+		return out
+	}
+	r.faults.Inject(vfs.Rule{Ops: vfs.OpSync, Path: "wal-*", Count: 1, Err: syscall.EIO})
+	for _, err := range twice() {
+		r.wantCode(err, base.CodeStorage)
+	}
+	if errs := twice(); len(errs) != 2 || errs[0] != nil || errs[1] != nil {
+		t.Fatalf("errors %v", errs)
+	}
+	r.wantStable(s, 2, 2)
+	gone := Marker{Log: 999, Shard: p.Shard, Marker: m.Marker}
+	r.WriteMarkers([]Marker{gone, m}, func(errs []error) {
+		r.wantCode(errs[0], base.CodeUnknownPartition)
+		r.must(errs[1])
+	})
+	r.Drain()
+}
+
 // TestCompactedMarkersGo: the marker of an aborted transaction stays until its records are gone and as long as a tombstone after
 // that; before it goes, the transaction leaves the list.
 func TestCompactedMarkersGo(t *testing.T) {
