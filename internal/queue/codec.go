@@ -31,7 +31,7 @@ func (s *Step) append(dst []byte, kind byte) []byte {
 }
 
 func (c *Acquire) appendTo(dst []byte) []byte {
-	dst = binary.AppendVarint(appendString(c.append(dst, kindAcquire), c.Consumer), c.Deadline)
+	dst = binary.AppendVarint(varint.AppendText(c.append(dst, kindAcquire), c.Consumer), c.Deadline)
 	return appendSpans(appendSpans(dst, c.Gaps), c.Spans)
 }
 
@@ -40,7 +40,7 @@ func (c *Settle) appendTo(dst []byte) []byte {
 	for i := range c.Changes {
 		ch := &c.Changes[i]
 		dst = binary.AppendVarint(append(appendSpan(dst, ch.Span), byte(ch.Op)), ch.Until)
-		dst = append(dst, byte(ch.Cause), bit(ch.Report))
+		dst = varint.AppendBool(append(dst, byte(ch.Cause)), ch.Report)
 	}
 	return dst
 }
@@ -49,7 +49,7 @@ func (c *Admit) appendTo(dst []byte) []byte {
 	dst = binary.AppendVarint(c.append(dst, kindAdmit), c.End)
 	dst = binary.AppendUvarint(dst, uint64(len(c.Records)))
 	for i := range c.Records {
-		dst = append(c.Records[i].appendTo(dst), bit(c.Records[i].Later))
+		dst = varint.AppendBool(c.Records[i].appendTo(dst), c.Records[i].Later)
 	}
 	return dst
 }
@@ -67,7 +67,7 @@ func (c *Promote) appendTo(dst []byte) []byte {
 }
 
 func (c *Trim) appendTo(dst []byte) []byte {
-	return append(binary.AppendVarint(c.append(dst, kindTrim), c.Start), bit(c.Report))
+	return varint.AppendBool(binary.AppendVarint(c.append(dst, kindTrim), c.Start), c.Report)
 }
 
 func (c *Reset) appendTo(dst []byte) []byte {
@@ -83,15 +83,8 @@ func (c *Confirm) appendTo(dst []byte) []byte {
 }
 
 func (m *Meta) appendTo(dst []byte) []byte {
-	dst = appendString(binary.AppendVarint(dst, m.Offset), m.Lane)
+	dst = varint.AppendText(binary.AppendVarint(dst, m.Offset), m.Lane)
 	return appendInts(append(dst, m.Priority), m.NotBefore, m.Expires)
-}
-
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func appendInts(dst []byte, vs ...int64) []byte {
@@ -99,10 +92,6 @@ func appendInts(dst []byte, vs ...int64) []byte {
 		dst = binary.AppendVarint(dst, v)
 	}
 	return dst
-}
-
-func appendString(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 func appendSpan(dst []byte, s Span) []byte {
@@ -135,7 +124,7 @@ func DecodeCommand(b []byte) (Command, error) {
 	var c Command
 	switch b[1] {
 	case kindAcquire:
-		c = &Acquire{Step: s, Consumer: r.string(), Deadline: r.Int(), Gaps: r.spans(), Spans: r.spans()}
+		c = &Acquire{Step: s, Consumer: r.Text(), Deadline: r.Int(), Gaps: r.spans(), Spans: r.spans()}
 	case kindSettle:
 		c = &Settle{Step: s, Changes: r.changes()}
 	case kindAdmit:
@@ -143,7 +132,7 @@ func DecodeCommand(b []byte) (Command, error) {
 	case kindPromote:
 		c = &Promote{Step: s, Records: r.promoted(), Stale: r.stale()}
 	case kindTrim:
-		c = &Trim{Step: s, Start: r.offset(), Report: r.bool()}
+		c = &Trim{Step: s, Start: r.offset(), Report: r.Bool()}
 	case kindReset:
 		c = &Reset{Step: s, Start: r.offset()}
 	case kindConfirm:
@@ -166,34 +155,14 @@ type reader struct{ varint.Reader }
 
 func newReader(b []byte) *reader { return &reader{varint.Reader{B: b}} }
 
-func (r *reader) byte() byte {
-	if len(r.B) == 0 {
-		r.Fail()
-		return 0
-	}
-	v := r.B[0]
-	r.B = r.B[1:]
-	return v
-}
-
 // below reads a byte that is less than limit.
 func (r *reader) below(limit byte) byte {
-	v := r.byte()
+	v := r.Byte()
 	if v >= limit {
 		r.Fail()
 		return 0
 	}
 	return v
-}
-
-func (r *reader) bool() bool { return r.below(2) == 1 }
-
-func (r *reader) int32() int32 {
-	v := r.Int()
-	if v != int64(int32(v)) {
-		r.Fail()
-	}
-	return int32(v)
 }
 
 func (r *reader) offset() int64 {
@@ -202,13 +171,6 @@ func (r *reader) offset() int64 {
 		r.Fail()
 	}
 	return v
-}
-
-func (r *reader) string() string {
-	n := r.Count(1)
-	s := string(r.B[:n])
-	r.B = r.B[n:]
-	return s
 }
 
 func (r *reader) span() Span {
@@ -235,19 +197,19 @@ func (r *reader) spans() []Span {
 func (r *reader) changes() []Change {
 	out := make([]Change, r.Count(changeSize))
 	for i := range out {
-		out[i] = Change{Span: r.span(), Op: Op(r.below(ops)), Until: r.Int(), Cause: Cause(r.below(causes)), Report: r.bool()}
+		out[i] = Change{Span: r.span(), Op: Op(r.below(ops)), Until: r.Int(), Cause: Cause(r.below(causes)), Report: r.Bool()}
 	}
 	return out
 }
 
 func (r *reader) meta() Meta {
-	return Meta{Offset: r.offset(), Lane: r.string(), Priority: r.byte(), NotBefore: r.Int(), Expires: r.Int()}
+	return Meta{Offset: r.offset(), Lane: r.Text(), Priority: r.Byte(), NotBefore: r.Int(), Expires: r.Int()}
 }
 
 func (r *reader) admitted() []Admitted {
 	out := make([]Admitted, r.Count(metaSize+1))
 	for i := range out {
-		out[i] = Admitted{Meta: r.meta(), Later: r.bool()}
+		out[i] = Admitted{Meta: r.meta(), Later: r.Bool()}
 	}
 	return out
 }
@@ -255,7 +217,7 @@ func (r *reader) admitted() []Admitted {
 func (r *reader) promoted() []Promoted {
 	out := make([]Promoted, r.Count(metaSize+1))
 	for i := range out {
-		out[i] = Promoted{Meta: r.meta(), Deliveries: r.int32()}
+		out[i] = Promoted{Meta: r.meta(), Deliveries: r.Int32()}
 	}
 	return out
 }

@@ -162,7 +162,7 @@ func (r *reader) mix(first, n int64) *mix {
 	m := &mix{base: first, waits: make([]uint64, (n-1)/64+1)}
 	set := 0
 	for i := range (n + 7) / 8 {
-		b := r.byte()
+		b := r.Byte()
 		m.waits[i/8] |= uint64(b) << (i % 8 * 8)
 		set += bits.OnesCount8(b)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"godwit/internal/base"
+	"godwit/internal/varint"
 )
 
 // valueVersion is the format of checkpointed values; the byte stands first.
@@ -162,7 +163,7 @@ func (e *Effect) appendTo(dst []byte) []byte {
 }
 
 func (r *reader) effect() Effect {
-	return Effect{Cause: Cause(r.below(causes)), Span: r.span(), Deliveries: r.int32(), Time: r.Int()}
+	return Effect{Cause: Cause(r.below(causes)), Span: r.span(), Deliveries: r.Int32(), Time: r.Int()}
 }
 
 func (e *laterEntry) appendTo(dst []byte) []byte {
@@ -175,7 +176,7 @@ func decodeLater(value []byte) (e laterEntry, ok bool) {
 		return e, false
 	}
 	r := newReader(value[1:])
-	e = laterEntry{epoch: r.Uint(), count: r.int32(), trait: r.trait()}
+	e = laterEntry{epoch: r.Uint(), count: r.Int32(), trait: r.trait()}
 	return e, r.Whole()
 }
 
@@ -191,7 +192,7 @@ func (k *chunk) appendTo(dst []byte) []byte {
 		dst = append(dst, byte(r.state))
 		dst = binary.AppendUvarint(dst, uint64(r.len()))
 		if r.state == Acquired {
-			dst = appendString(dst, r.owner)
+			dst = varint.AppendText(dst, r.owner)
 		}
 		if r.state == mixed {
 			dst = r.mix.appendTo(dst, r.first, r.last)
@@ -218,7 +219,7 @@ func (r *reader) runs() []run {
 			r.Fail()
 		}
 		if v.state == Acquired {
-			v.owner = r.string()
+			v.owner = r.Text()
 			if n := len(out); n > 0 && out[n-1].owner == v.owner {
 				v.owner = out[n-1].owner // one string for neighbours
 			}
@@ -227,7 +228,7 @@ func (r *reader) runs() []run {
 			v.mix = r.mix(v.first, v.len())
 		}
 		if v.state == Acquired || v.state == Available {
-			v.until, v.count, v.trait = r.Int(), r.int32(), r.trait()
+			v.until, v.count, v.trait = r.Int(), r.Int32(), r.trait()
 		}
 		if r.Bad {
 			return nil
@@ -242,12 +243,12 @@ func appendTrait(dst []byte, t *trait) []byte {
 	if t == nil {
 		return append(dst, 0)
 	}
-	return binary.AppendVarint(appendString(append(dst, 1, t.priority), t.lane), t.expires)
+	return binary.AppendVarint(varint.AppendText(append(dst, 1, t.priority), t.lane), t.expires)
 }
 
 func (r *reader) trait() *trait {
 	if r.below(2) == 0 {
 		return nil
 	}
-	return &trait{priority: r.byte(), lane: r.string(), expires: r.Int()}
+	return &trait{priority: r.Byte(), lane: r.Text(), expires: r.Int()}
 }

@@ -3,6 +3,7 @@ package varint
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -32,6 +33,35 @@ func TestCountIsBounded(t *testing.T) {
 		}
 		if n := r.Count(size); n != want || r.Bad != (want == 0) {
 			t.Errorf("elements of %d bytes: %d, bad %v; want %d", size, n, r.Bad, want)
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	b := AppendTexts(AppendText(AppendBool(AppendBool(nil, true), false), []byte("é")), []string{"", "ab"})
+	b = append(binary.AppendVarint(b, math.MinInt32), 7, 1, 2)
+	r := &Reader{B: b}
+	if yes, no, text, list := r.Bool(), r.Bool(), r.Text(), r.Texts(); !yes || no || text != "é" || !slices.Equal(list, []string{"", "ab"}) {
+		t.Fatalf("read %v, %v, %q, %q", yes, no, text, list)
+	}
+	if n, one, rest := r.Int32(), r.Byte(), r.Take(2); n != math.MinInt32 || one != 7 || !slices.Equal(rest, []byte{1, 2}) || !r.Whole() {
+		t.Fatalf("read %d, %d, %v; left %v, bad %v", n, one, rest, r.B, r.Bad)
+	}
+}
+
+func TestDamagedFields(t *testing.T) {
+	for name, read := range map[string]func(r *Reader){
+		"no byte":          func(r *Reader) { r.B = nil; r.Byte() },
+		"no boolean":       func(r *Reader) { r.B = []byte{2}; r.Bool() },
+		"above an int32":   func(r *Reader) { r.B = binary.AppendVarint(nil, math.MaxInt32+1); r.Int32() },
+		"too few bytes":    func(r *Reader) { r.Take(len(r.B) + 1) },
+		"text cut off":     func(r *Reader) { r.B = []byte{3, 'a', 'b'}; r.Text() },
+		"list of too many": func(r *Reader) { r.B = []byte{3, 0, 0}; r.Texts() },
+		"text in a list":   func(r *Reader) { r.B = []byte{2, 0, 9}; r.Texts() },
+	} {
+		r := &Reader{B: []byte{0}}
+		if read(r); !r.Bad || r.B != nil {
+			t.Errorf("%s: left %v, bad %v", name, r.B, r.Bad)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (c *CommitOffsets) appendTo(dst []byte) []byte {
 		dst = appendPartition(dst, at.Partition)
 		dst = binary.AppendVarint(dst, at.Offset)
 		dst = binary.AppendVarint(dst, int64(at.Epoch))
-		dst = appendString(dst, at.Metadata)
+		dst = varint.AppendText(dst, at.Metadata)
 	}
 	return dst
 }
@@ -53,11 +53,7 @@ func (c *DeleteOffsets) appendTo(dst []byte) []byte {
 }
 
 func (c *DeleteGroup) appendTo(dst []byte) []byte {
-	dst = appendKey(append(dst, kindDeleteGroup), c.Key)
-	if c.IfUnused {
-		return append(dst, 1)
-	}
-	return append(dst, 0)
+	return varint.AppendBool(appendKey(append(dst, kindDeleteGroup), c.Key), c.IfUnused)
 }
 
 func (c *StreamDeleted) appendTo(dst []byte) []byte {
@@ -72,26 +68,22 @@ func (r *Record) appendTo(dst []byte) []byte {
 	dst = binary.AppendVarint(dst, r.Time)
 	dst = binary.AppendVarint(dst, int64(r.Generation))
 	for _, s := range []string{r.ProtocolType, r.Protocol, r.Leader} {
-		dst = appendString(dst, s)
+		dst = varint.AppendText(dst, s)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(r.Members)))
 	for _, m := range r.Members {
 		for _, s := range []string{m.MemberID, m.InstanceID, m.ClientID, m.ClientHost} {
-			dst = appendString(dst, s)
+			dst = varint.AppendText(dst, s)
 		}
 		dst = binary.AppendVarint(dst, m.SessionTimeout)
 		dst = binary.AppendVarint(dst, m.RebalanceTimeout)
-		dst = appendString(appendProtocols(dst, m.Protocols), m.Assignment)
+		dst = varint.AppendText(appendProtocols(dst, m.Protocols), m.Assignment)
 	}
 	return dst
 }
 
-func appendString[S string | []byte](dst []byte, s S) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
 func appendKey(dst []byte, k Key) []byte {
-	return appendString(appendString(dst, k.Namespace), k.Group)
+	return varint.AppendText(varint.AppendText(dst, k.Namespace), k.Group)
 }
 
 func appendPartition(dst []byte, p Partition) []byte {
@@ -116,7 +108,7 @@ func DecodeCommand(b []byte) (Command, error) {
 		}
 		c = d
 	case kindDeleteGroup:
-		c = &DeleteGroup{Key: r.key(), IfUnused: r.bool()}
+		c = &DeleteGroup{Key: r.key(), IfUnused: r.Bool()}
 	case kindStreamDeleted:
 		c = &StreamDeleted{Stream: r.stream()}
 	case kindSaveGroup:
@@ -137,15 +129,15 @@ func DecodeCommand(b []byte) (Command, error) {
 func (r *reader) commitOffsets() *CommitOffsets {
 	c := &CommitOffsets{Key: r.key(), Time: r.Int(), Expires: r.Int()}
 	for range r.Count(20) {
-		c.Offsets = append(c.Offsets, CommitOffset{Partition: r.partition(), Offset: r.Int(), Epoch: r.int32(), Metadata: r.string()})
+		c.Offsets = append(c.Offsets, CommitOffset{Partition: r.partition(), Offset: r.Int(), Epoch: r.Int32(), Metadata: r.Text()})
 	}
 	return c
 }
 
 func (r *reader) record() Record {
-	out := Record{Time: r.Int(), Generation: r.int32(), ProtocolType: r.string(), Protocol: r.string(), Leader: r.string()}
+	out := Record{Time: r.Int(), Generation: r.Int32(), ProtocolType: r.Text(), Protocol: r.Text(), Leader: r.Text()}
 	for range r.Count(8) {
-		m := MemberRecord{MemberID: r.string(), InstanceID: r.string(), ClientID: r.string(), ClientHost: r.string()}
+		m := MemberRecord{MemberID: r.Text(), InstanceID: r.Text(), ClientID: r.Text(), ClientHost: r.Text()}
 		m.SessionTimeout, m.RebalanceTimeout = r.Int(), r.Int()
 		m.Protocols, m.Assignment = r.protocols(), r.bytes()
 		out.Members = append(out.Members, m)
@@ -158,43 +150,13 @@ type reader struct{ varint.Reader }
 
 func newReader(b []byte) *reader { return &reader{varint.Reader{B: b}} }
 
-func (r *reader) int32() int32 {
-	v := r.Int()
-	if v != int64(int32(v)) {
-		r.Fail()
-	}
-	return int32(v)
-}
-
-func (r *reader) bool() bool {
-	if len(r.B) == 0 || r.B[0] > 1 {
-		r.Fail()
-		return false
-	}
-	v := r.B[0] == 1
-	r.B = r.B[1:]
-	return v
-}
-
-func (r *reader) take(n int) []byte {
-	if n > len(r.B) {
-		r.Fail()
-		return nil
-	}
-	out := r.B[:n]
-	r.B = r.B[n:]
-	return out
-}
-
-func (r *reader) string() string { return string(r.take(r.Count(1))) }
-
-func (r *reader) bytes() []byte { return append([]byte(nil), r.take(r.Count(1))...) }
+func (r *reader) bytes() []byte { return append([]byte(nil), r.Take(r.Count(1))...) }
 
 func (r *reader) stream() (id base.StreamID) {
-	copy(id[:], r.take(len(id)))
+	copy(id[:], r.Take(len(id)))
 	return id
 }
 
-func (r *reader) partition() Partition { return Partition{Stream: r.stream(), Index: r.int32()} }
+func (r *reader) partition() Partition { return Partition{Stream: r.stream(), Index: r.Int32()} }
 
-func (r *reader) key() Key { return Key{Namespace: r.string(), Group: r.string()} }
+func (r *reader) key() Key { return Key{Namespace: r.Text(), Group: r.Text()} }

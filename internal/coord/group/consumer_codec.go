@@ -4,15 +4,16 @@ import (
 	"encoding/binary"
 
 	"godwit/internal/base"
+	"godwit/internal/varint"
 )
 
 func (c *SaveConsumers) appendTo(dst []byte) []byte {
 	dst = c.Head.appendTo(appendKey(append(dst, kindSaveConsumers), c.Key))
 	dst = binary.AppendUvarint(dst, uint64(len(c.Members)))
 	for i := range c.Members {
-		dst = c.Members[i].appendTo(appendString(dst, c.Members[i].MemberID))
+		dst = c.Members[i].appendTo(varint.AppendText(dst, c.Members[i].MemberID))
 	}
-	return appendStrings(dst, c.Removed)
+	return varint.AppendTexts(dst, c.Removed)
 }
 
 func (c *DropConsumers) appendTo(dst []byte) []byte {
@@ -29,9 +30,9 @@ func (h *ConsumerHead) appendTo(dst []byte) []byte {
 // appendTo writes all but the member's ID.
 func (m *Consumer) appendTo(dst []byte) []byte {
 	for _, s := range []string{m.InstanceID, m.Rack, m.ClientID, m.ClientHost, m.Regex, m.Assignor} {
-		dst = appendString(dst, s)
+		dst = varint.AppendText(dst, s)
 	}
-	dst = appendStrings(dst, m.Topics)
+	dst = varint.AppendTexts(dst, m.Topics)
 	dst = binary.AppendVarint(dst, m.Rebalance)
 	dst = binary.AppendVarint(dst, int64(m.Epoch))
 	dst = binary.AppendVarint(dst, int64(m.Previous))
@@ -48,15 +49,7 @@ func (m *Consumer) appendTo(dst []byte) []byte {
 func appendProtocols(dst []byte, list []Protocol) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(list)))
 	for _, p := range list {
-		dst = appendString(appendString(dst, p.Name), p.Metadata)
-	}
-	return dst
-}
-
-func appendStrings(dst []byte, list []string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(list)))
-	for _, s := range list {
-		dst = appendString(dst, s)
+		dst = varint.AppendText(varint.AppendText(dst, p.Name), p.Metadata)
 	}
 	return dst
 }
@@ -99,55 +92,46 @@ func appendByStream[T any](dst []byte, list []T, partition func(T) Partition, re
 func (r *reader) saveConsumers() *SaveConsumers {
 	c := &SaveConsumers{Key: r.key(), Head: r.consumerHead()}
 	for range r.Count(16) {
-		id := r.string()
+		id := r.Text()
 		if id == "" {
 			r.Fail()
 		}
 		c.Members = append(c.Members, r.consumer(id))
 	}
-	c.Removed = r.strings()
+	c.Removed = r.Texts()
 	return c
 }
 
 func (r *reader) consumerHead() ConsumerHead {
-	return ConsumerHead{Epoch: r.int32(), AssignmentEpoch: r.int32(), AssignedAt: r.Int(), Hash: r.Uint()}
+	return ConsumerHead{Epoch: r.Int32(), AssignmentEpoch: r.Int32(), AssignedAt: r.Int(), Hash: r.Uint()}
 }
 
 func (r *reader) consumer(id string) Consumer {
 	m := Consumer{MemberID: id}
 	for _, s := range []*string{&m.InstanceID, &m.Rack, &m.ClientID, &m.ClientHost, &m.Regex, &m.Assignor} {
-		*s = r.string()
+		*s = r.Text()
 	}
-	m.Topics = r.strings()
-	m.Rebalance, m.Epoch, m.Previous = r.Int(), r.int32(), r.int32()
-	if state := r.take(1); len(state) == 1 && state[0] <= byte(Unreleased) {
-		m.State = MemberState(state[0])
-	} else {
+	m.Topics = r.Texts()
+	m.Rebalance, m.Epoch, m.Previous = r.Int(), r.Int32(), r.Int32()
+	if m.State = MemberState(r.Byte()); m.State > Unreleased {
 		r.Fail()
 	}
 	m.Assigned, m.Revoking, m.Target = r.owned(), r.owned(), r.target()
-	if r.bool() {
+	if r.Bool() {
 		m.Classic = &ClassicClient{Session: r.Int(), Protocols: r.protocols()}
 	}
 	return m
 }
 
-func (r *reader) strings() (out []string) {
-	for range r.Count(1) {
-		out = append(out, r.string())
-	}
-	return out
-}
-
 func (r *reader) protocols() (out []Protocol) {
 	for range r.Count(2) {
-		out = append(out, Protocol{Name: r.string(), Metadata: r.bytes()})
+		out = append(out, Protocol{Name: r.Text(), Metadata: r.bytes()})
 	}
 	return out
 }
 
 func (r *reader) owned() (out []Owned) {
-	r.byStream(2, func(p Partition) { out = append(out, Owned{p, r.int32()}) })
+	r.byStream(2, func(p Partition) { out = append(out, Owned{p, r.Int32()}) })
 	return out
 }
 
@@ -163,7 +147,7 @@ func (r *reader) byStream(size int, add func(Partition)) {
 	for range r.Count(len(base.StreamID{}) + 1) {
 		id := r.stream()
 		for range r.Count(size) {
-			p := Partition{Stream: id, Index: r.int32()}
+			p := Partition{Stream: id, Index: r.Int32()}
 			if !first && comparePartitions(last, p) >= 0 {
 				r.Fail()
 				return

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit/internal/base"
+	"godwit/internal/varint"
 )
 
 // valueVersion is the format of checkpointed values; the byte stands first.
@@ -73,7 +74,7 @@ func (o *Offsets) value(d dirtyKey) []byte {
 	for _, v := range []int64{e.offset, int64(e.epoch), e.time, e.expires} {
 		dst = binary.AppendVarint(dst, v)
 	}
-	return appendString(dst, e.metadata)
+	return varint.AppendText(dst, e.metadata)
 }
 
 // Restore enters one pair that Checkpoint handed out, in any order and before the first Apply. What is not such a
@@ -99,17 +100,17 @@ func (o *Offsets) Restore(key, value []byte) error {
 			return nil
 		}
 	case keyConsumer:
-		m := v.consumer(string(k.take(len(k.B))))
+		m := v.consumer(string(k.Take(len(k.B))))
 		if k.Whole() && v.Whole() && m.MemberID != "" {
 			o.restoreConsumers(name).members[m.MemberID] = m
 			return nil
 		}
 	case keyOffset:
 		p := Partition{Stream: k.stream()}
-		if index := k.take(4); index != nil {
+		if index := k.Take(4); index != nil {
 			p.Index = int32(binary.BigEndian.Uint32(index))
 		}
-		at := position{offset: v.Int(), epoch: v.int32(), time: v.Int(), expires: v.Int(), metadata: v.string()}
+		at := position{offset: v.Int(), epoch: v.Int32(), time: v.Int(), expires: v.Int(), metadata: v.Text()}
 		if k.Whole() && v.Whole() {
 			o.put(name, p, at)
 			return nil

@@ -34,7 +34,7 @@ func (c *Update) appendTo(dst []byte) []byte {
 	for i := range c.Members {
 		dst = c.Members[i].appendTo(dst)
 	}
-	dst = appendStrings(dst, c.Removed)
+	dst = varint.AppendTexts(dst, c.Removed)
 	dst = binary.AppendUvarint(dst, uint64(len(c.Queues)))
 	for _, q := range c.Queues {
 		dst = q.Queue.appendTo(appendPartition(dst, q.Partition))
@@ -50,13 +50,13 @@ func (h Head) appendTo(dst []byte) []byte {
 }
 
 func (m *Member) appendTo(dst []byte) []byte {
-	dst = appendString(dst, m.ID)
+	dst = varint.AppendText(dst, m.ID)
 	dst = binary.AppendVarint(dst, int64(m.Epoch))
 	dst = binary.AppendVarint(dst, int64(m.Previous))
 	for _, s := range []string{m.Rack, m.ClientID, m.ClientHost} {
-		dst = appendString(dst, s)
+		dst = varint.AppendText(dst, s)
 	}
-	dst = appendPartitions(appendStrings(dst, m.Topics), m.Assigned)
+	dst = appendPartitions(varint.AppendTexts(dst, m.Topics), m.Assigned)
 	if slices.Equal(m.Assigned, m.Target) {
 		return append(dst, 1)
 	}
@@ -93,25 +93,13 @@ func (c *SetConfig) appendTo(dst []byte) []byte {
 func appendConfig(dst []byte, values map[string]string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(values)))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		dst = appendString(appendString(dst, name), values[name])
-	}
-	return dst
-}
-
-func appendString(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
-func appendStrings(dst []byte, list []string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(list)))
-	for _, s := range list {
-		dst = appendString(dst, s)
+		dst = varint.AppendText(varint.AppendText(dst, name), values[name])
 	}
 	return dst
 }
 
 func appendKey(dst []byte, k Key) []byte {
-	return appendString(appendString(dst, k.Namespace), k.Group)
+	return varint.AppendText(varint.AppendText(dst, k.Namespace), k.Group)
 }
 
 func appendPartition(dst []byte, p Partition) []byte {
@@ -183,7 +171,7 @@ func (r *reader) update() *Update {
 	for range r.Count(minMember) {
 		c.Members = append(c.Members, r.member())
 	}
-	c.Removed = r.strings()
+	c.Removed = r.Texts()
 	for range r.Count(21) {
 		c.Queues = append(c.Queues, QueueChange{r.partition(), r.queue()})
 	}
@@ -191,8 +179,8 @@ func (r *reader) update() *Update {
 }
 
 func (r *reader) head() Head {
-	h := Head{Epoch: r.int32(), AssignmentEpoch: r.int32(), AssignedAt: r.Int()}
-	if b := r.take(8); b != nil {
+	h := Head{Epoch: r.Int32(), AssignmentEpoch: r.Int32(), AssignedAt: r.Int()}
+	if b := r.Take(8); b != nil {
 		h.Hash = binary.BigEndian.Uint64(b)
 	}
 	return h
@@ -202,9 +190,9 @@ func (r *reader) head() Head {
 const minMember = 9
 
 func (r *reader) member() Member {
-	m := Member{ID: r.string(), Epoch: r.int32(), Previous: r.int32(), Rack: r.string(), ClientID: r.string(), ClientHost: r.string()}
-	m.Topics, m.Assigned = r.strings(), r.partitions()
-	switch r.byte() {
+	m := Member{ID: r.Text(), Epoch: r.Int32(), Previous: r.Int32(), Rack: r.Text(), ClientID: r.Text(), ClientHost: r.Text()}
+	m.Topics, m.Assigned = r.Texts(), r.partitions()
+	switch r.Byte() {
 	case 0:
 		m.Target = r.partitions()
 	case 1:
@@ -216,7 +204,7 @@ func (r *reader) member() Member {
 }
 
 func (r *reader) queue() Queue {
-	q := Queue{Status: QueueStatus(r.byte()), Start: Start{Kind: StartKind(r.byte())}, Version: r.Int()}
+	q := Queue{Status: QueueStatus(r.Byte()), Start: Start{Kind: StartKind(r.Byte())}, Version: r.Int()}
 	q.Start.Value = r.Int()
 	if q.Status < Initializing || q.Status > Deleting || q.Start.Kind > StartAtOffset {
 		r.Fail()
@@ -227,8 +215,8 @@ func (r *reader) queue() Queue {
 func (r *reader) config() map[string]string {
 	out := map[string]string{}
 	for range r.Count(2) {
-		name := r.string()
-		out[name] = r.string()
+		name := r.Text()
+		out[name] = r.Text()
 	}
 	return out
 }
@@ -247,45 +235,11 @@ func (r *reader) partitions() (out []Partition) {
 	return out
 }
 
-func (r *reader) int32() int32 {
-	v := r.Int()
-	if v != int64(int32(v)) {
-		r.Fail()
-	}
-	return int32(v)
-}
-
-func (r *reader) byte() byte {
-	if b := r.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (r *reader) take(n int) []byte {
-	if n > len(r.B) {
-		r.Fail()
-		return nil
-	}
-	out := r.B[:n]
-	r.B = r.B[n:]
-	return out
-}
-
-func (r *reader) string() string { return string(r.take(r.Count(1))) }
-
-func (r *reader) strings() (out []string) {
-	for range r.Count(1) {
-		out = append(out, r.string())
-	}
-	return out
-}
-
 func (r *reader) stream() (id base.StreamID) {
-	copy(id[:], r.take(len(id)))
+	copy(id[:], r.Take(len(id)))
 	return id
 }
 
-func (r *reader) partition() Partition { return Partition{r.stream(), r.int32()} }
+func (r *reader) partition() Partition { return Partition{r.stream(), r.Int32()} }
 
-func (r *reader) key() Key { return Key{r.string(), r.string()} }
+func (r *reader) key() Key { return Key{r.Text(), r.Text()} }

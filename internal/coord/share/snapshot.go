@@ -120,7 +120,7 @@ func (s *State) restore(kind byte, name Key, k, v *reader) bool {
 	case keyQueues:
 		id, of := k.stream(), topicQueues{}
 		for range v.Count(5) {
-			i := v.int32()
+			i := v.Int32()
 			of[i] = v.queue()
 		}
 		if k.Whole() && v.Whole() && len(of) > 0 {
