@@ -95,11 +95,12 @@ type latest map[keyHash]int64
 // cleanLog rewrites one log from its start to where the keys of its dirty part fit into memory.
 func (c *Compactor) cleanLog(ctx context.Context, out *output, j *Job, now int64) (*Outcome, error) {
 	st := c.Inspect(j.Log, j.Bound, 1<<62)
-	keys, end, err := c.collect(ctx, j, max(st.DirtyFrom, j.Start), st.DirtyTo)
+	aborted := newTxns(j.Aborted)
+	keys, end, err := c.collect(ctx, j.Log, max(st.DirtyFrom, j.Start), st.DirtyTo, aborted)
 	if err != nil {
 		return nil, err
 	}
-	f := &filter{c: c, out: out, keys: keys, txns: newTxns(j.Aborted), now: now, horizon: now + j.DeleteRetention, tally: newTally(j.Watch), start: j.Start}
+	f := &filter{c: c, out: out, keys: keys, txns: aborted, now: now, horizon: now + j.DeleteRetention, tally: newTally(j.Watch), start: j.Start}
 	defer f.rd.Close()
 	var run []segment.PieceRef
 	var bytes int64
@@ -125,8 +126,8 @@ func (c *Compactor) cleanLog(ctx context.Context, out *output, j *Job, now int64
 
 // collect walks over the dirty part and notes the last offset of each key. It stops at the end of a piece when the map is
 // full; end is behind the last piece it saw whole.
-func (c *Compactor) collect(ctx context.Context, j *Job, from, to int64) (latest, int64, error) {
-	keys, log, aborted := latest{}, j.Log, newTxns(j.Aborted)
+func (c *Compactor) collect(ctx context.Context, log base.LogID, from, to int64, aborted *txns) (latest, int64, error) {
+	keys := latest{}
 	var rd recordbatch.Reader
 	defer rd.Close()
 	end := from

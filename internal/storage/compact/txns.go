@@ -1,7 +1,6 @@
 package compact
 
 import (
-	"slices"
 	"sort"
 
 	"godwit/internal/compress"
@@ -64,7 +63,7 @@ func (t *txns) end(info *recordbatch.Info) bool {
 	return had
 }
 
-// vanished lists the markers' offsets of the aborted transactions that end below an offset up to which all was passed, and
+// vanished lists the markers' offsets, ascending, of the aborted transactions that end below an offset up to which all was passed, and
 // of which no batch is left.
 func (t *txns) vanished(end int64) (out []int64) {
 	for i := range t.aborted {
@@ -72,7 +71,6 @@ func (t *txns) vanished(end int64) (out []int64) {
 			out = append(out, a.Last)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
