@@ -143,12 +143,7 @@ func (e *Engine) groupDecide(ctx context.Context, id base.ShardID, fn func(c *gr
 
 // EachGroupShard is GroupDecide for every shard that may have groups, one after the other.
 func (e *Engine) EachGroupShard(ctx context.Context, fn func(c *group.Coordinator, now int64) []group.Command) error {
-	seen := map[base.ShardID]bool{}
-	for _, id := range e.View().GroupSlots {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
+	for _, id := range e.View().GroupShards() {
 		if err := e.groupDecide(ctx, id, fn); err != nil {
 			return err
 		}

@@ -136,12 +136,7 @@ type position struct {
 // positions asks every shard with groups where they stand in the partitions of the plans.
 func (e *Engine) positions(ctx context.Context, plans []trimPlan) (map[group.Partition][]position, error) {
 	out := map[group.Partition][]position{}
-	asked := map[base.ShardID]bool{}
-	for _, id := range e.View().GroupSlots {
-		if asked[id] {
-			continue
-		}
-		asked[id] = true
+	for _, id := range e.View().GroupShards() {
 		err := e.Call(ctx, id, func(m *shard.Machine) {
 			for i := range plans {
 				at := group.Partition{Stream: plans[i].stream.ID, Index: plans[i].partition}

@@ -209,12 +209,7 @@ func (e *Engine) shareDecide(ctx context.Context, id base.ShardID, fn func(l *lo
 
 // EachShareShard runs fn in the coordinator of every shard that may have groups, one after the other.
 func (e *Engine) EachShareShard(ctx context.Context, fn func(c *share.Coordinator)) error {
-	seen := map[base.ShardID]bool{}
-	for _, id := range e.View().GroupSlots {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
+	for _, id := range e.View().GroupShards() {
 		if err := e.shareDecide(ctx, id, func(_ *loop, c *share.Coordinator, _ int64) { fn(c) }); err != nil {
 			return err
 		}

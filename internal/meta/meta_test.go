@@ -246,3 +246,13 @@ func TestCommandRoundTrip(t *testing.T) {
 		t.Errorf("damaged command: %v", err)
 	}
 }
+
+func TestGroupShards(t *testing.T) {
+	v := &View{GroupSlots: []base.ShardID{3, 1, 3, 2, 1}}
+	if got := v.GroupShards(); !slices.Equal(got, []base.ShardID{3, 1, 2}) {
+		t.Errorf("slots %v are in shards %v", v.GroupSlots, got)
+	}
+	if got := (&View{}).GroupShards(); got != nil {
+		t.Errorf("no slots are in shards %v", got)
+	}
+}

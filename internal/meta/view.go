@@ -113,6 +113,19 @@ func (v *View) GroupShard(namespace, group string) base.ShardID {
 	return v.GroupSlots[hash(namespace, group)%uint32(len(v.GroupSlots))]
 }
 
+// GroupShards lists the shards that may keep groups, each once, in the order of their first slots.
+func (v *View) GroupShards() []base.ShardID {
+	seen := map[base.ShardID]bool{}
+	var out []base.ShardID
+	for _, id := range v.GroupSlots {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // with is a new view in which the stream is s; nil removes the stream old.
 func (v *View) with(old, s *Stream) *View {
 	n := *v
