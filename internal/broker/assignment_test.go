@@ -19,7 +19,7 @@ func TestAssignment(t *testing.T) {
 		{"\x00\x00\xff\xff\xff\xff", nil},
 		{"\x00\x00\x00\x00\x00\x01\xff\xfft", nil},
 	} {
-		if got := parseAssignment([]byte(tc.in)); !slices.Equal(got, tc.want) {
+		if got := assignedOf([]byte(tc.in)); !slices.Equal(got, tc.want) {
 			t.Errorf("%q: %v, want %v", tc.in, got, tc.want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestAssignment(t *testing.T) {
 
 func FuzzAssignment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got := parseAssignment(b)
+		got := assignedOf(b)
 		if len(got) > len(b)/4 {
 			t.Errorf("%d partitions of %d bytes", len(got), len(b))
 		}

@@ -201,11 +201,18 @@ func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupL
 	for _, m := range d.Members {
 		gm := GroupMember{MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
 		if d.ProtocolType == "consumer" {
-			gm.Assigned = parseAssignment(m.Assignment)
+			gm.Assigned = assignedOf(m.Assignment)
 		}
 		out.Members = append(out.Members, gm)
 	}
 	return out, nil
+}
+
+// assignedOf lists the partitions of a member of the classic protocol, in order; none where its assignment cannot be read.
+func assignedOf(assignment []byte) (out []TopicPartition) {
+	group.EachAssigned(assignment, func(topic string, index int32) { out = append(out, TopicPartition{topic, index}) })
+	slices.SortFunc(out, comparePartitions)
+	return out
 }
 
 // count fills in the lags, log by log: groups that read the same log share what is read of it.

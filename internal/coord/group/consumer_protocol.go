@@ -83,15 +83,35 @@ func (f *fields) partitions() (out []namedPartition) {
 	return out
 }
 
-// parseSubscription reads what a member offers for a protocol. Later versions only append fields.
+// version reads the version that a structure of the consumer protocol begins with. Later ones only append fields; one below
+// 0 is damage.
+func (f *fields) version() int16 {
+	v := f.int16()
+	if v < 0 {
+		f.bad, f.b = true, nil
+	}
+	return v
+}
+
+// subscription reads what all versions of Kafka's ConsumerProtocolSubscription begin with.
+func (f *fields) subscription() (version int16, topics []string) {
+	version = f.version()
+	for range f.count(2) {
+		topics = append(topics, f.string())
+	}
+	return version, topics
+}
+
+// assignment reads what all versions of Kafka's ConsumerProtocolAssignment begin with.
+func (f *fields) assignment() []namedPartition {
+	f.version()
+	return f.partitions()
+}
+
+// parseSubscription reads what a member offers for a protocol.
 func parseSubscription(b []byte) (s classicSubscription, ok bool) {
 	f := &fields{b: b}
-	if s.version = f.int16(); s.version < 0 {
-		return s, false
-	}
-	for range f.count(2) {
-		s.topics = append(s.topics, f.string())
-	}
+	s.version, s.topics = f.subscription()
 	f.nullableBytes()
 	if s.version >= 1 {
 		s.owned, s.said = f.partitions(), true
@@ -114,12 +134,23 @@ func parseSubscription(b []byte) (s classicSubscription, ok bool) {
 // assignor of the client's can read.
 func parseAssignment(b []byte) (list []namedPartition, custom, ok bool) {
 	f := &fields{b: b}
-	if version := f.int16(); version < 0 {
-		return nil, false, false
-	}
-	list = f.partitions()
+	list = f.assignment()
 	custom = len(f.nullableBytes()) > 0
 	return list, custom, !f.bad
+}
+
+// EachAssigned calls fn for every partition of an assignment as members of the classic protocol have it, Kafka's
+// ConsumerProtocolAssignment. It reports false, and calls nothing, if that cannot be read.
+func EachAssigned(assignment []byte, fn func(topic string, index int32)) bool {
+	f := &fields{b: assignment}
+	list := f.assignment()
+	if f.bad {
+		return false
+	}
+	for _, p := range list {
+		fn(p.topic, p.index)
+	}
+	return true
 }
 
 // appendAssignment writes Kafka's ConsumerProtocolAssignment, whose fields are the same in all versions.

@@ -1,7 +1,5 @@
 package group
 
-import "encoding/binary"
-
 // subscribe works out what the members of a consumer group read, from what they offered for the chosen protocol. If
 // one cannot be read, nothing is known.
 func (g *group) subscribe() {
@@ -30,27 +28,9 @@ func (g *group) reads(topic string) bool {
 	return g.topics[topic]
 }
 
-// subscribedTopics reads the topic names of Kafka's ConsumerProtocolSubscription: a version, which only
-// appends fields, then an array of strings.
+// subscribedTopics reads the topic names of Kafka's ConsumerProtocolSubscription, in the order in which they stand there.
 func subscribedTopics(b []byte) (names []string, ok bool) {
-	if len(b) < 6 {
-		return nil, false
-	}
-	version, n := int16(binary.BigEndian.Uint16(b)), int32(binary.BigEndian.Uint32(b[2:]))
-	b = b[6:]
-	if version < 0 || n < 0 || int(n) > len(b)/2 {
-		return nil, false
-	}
-	for range n {
-		if len(b) < 2 {
-			return nil, false
-		}
-		size := int(int16(binary.BigEndian.Uint16(b)))
-		if b = b[2:]; size < 0 || size > len(b) {
-			return nil, false
-		}
-		names = append(names, string(b[:size]))
-		b = b[size:]
-	}
-	return names, true
+	f := &fields{b: b}
+	_, names = f.subscription()
+	return names, !f.bad
 }
