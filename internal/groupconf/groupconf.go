@@ -126,18 +126,12 @@ func checkTags(v string) error {
 // check says what is wrong with a value, "" if nothing is, and what of the value to show.
 func (d *Def) check(value string) (shown, why string) {
 	v := strings.TrimSpace(value)
+	if why := d.Type.Mismatch(v); why != "" {
+		return value, why
+	}
 	switch d.Type {
-	case topicconf.Boolean:
-		if l := strings.ToLower(v); l != "true" && l != "false" {
-			return value, "Expected value to be either true or false"
-		}
 	case topicconf.Int, topicconf.Long:
-		bits := map[topicconf.Type]int{topicconf.Int: 32, topicconf.Long: 64}[d.Type]
-		n, err := strconv.ParseInt(v, 10, bits)
-		if err != nil {
-			return value, "Not a number of type " + string(d.Type)
-		}
-		if n < d.Min {
+		if n, _ := strconv.ParseInt(v, 10, 64); n < d.Min {
 			return strconv.FormatInt(n, 10), fmt.Sprintf("Value must be at least %d", d.Min)
 		}
 	case topicconf.String:

@@ -106,29 +106,46 @@ func Validate(name, value string) error {
 // emptyElement is the fault of a list that has nothing between two commas.
 const emptyElement = "empty"
 
+// Mismatch says why a value, without the space around it, is not of the type, in Kafka's words; "" if it is. Any text is a
+// String and a List.
+func (t Type) Mismatch(v string) string {
+	var err error
+	switch t {
+	case Boolean:
+		if l := strings.ToLower(v); l != "true" && l != "false" {
+			return "Expected value to be either true or false"
+		}
+	case Int:
+		_, err = strconv.ParseInt(v, 10, 32)
+	case Long:
+		_, err = strconv.ParseInt(v, 10, 64)
+	case Double:
+		n, bad := strconv.ParseFloat(v, 64)
+		if err = bad; math.IsNaN(n) || strings.Contains(v, "_") { // Go's own notation has "_"
+			err = strconv.ErrSyntax
+		}
+	}
+	if err != nil {
+		return "Not a number of type " + string(t)
+	}
+	return ""
+}
+
 // check says what is wrong with a value, "" if nothing is, and what of the value to show.
 func (d *Def) check(value string) (shown, why string) {
 	v := strings.TrimSpace(value)
+	if why := d.Type.Mismatch(v); why != "" {
+		return value, why
+	}
 	switch d.Type {
-	case Boolean:
-		if l := strings.ToLower(v); l != "true" && l != "false" {
-			return value, "Expected value to be either true or false"
-		}
 	case Int, Long:
-		bits := map[Type]int{Int: 32, Long: 64}[d.Type]
-		n, err := strconv.ParseInt(v, 10, bits)
-		if err != nil {
-			return value, "Not a number of type " + string(d.Type)
-		}
+		n, _ := strconv.ParseInt(v, 10, 64)
 		if shown = strconv.FormatInt(n, 10); shown == d.Besides {
 			return shown, ""
 		}
 		return shown, d.inRange(float64(n))
 	case Double:
-		n, err := strconv.ParseFloat(v, 64)
-		if err != nil || math.IsNaN(n) || strings.Contains(v, "_") { // Go's own notation has "_"
-			return value, "Not a number of type DOUBLE"
-		}
+		n, _ := strconv.ParseFloat(v, 64)
 		return v, d.inRange(n)
 	case String:
 		return v, d.oneOf(v)
