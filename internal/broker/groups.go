@@ -84,6 +84,18 @@ func (b *Broker) CommitOffsets(ctx context.Context, req group.CommitRequest) (ou
 
 // FetchOffsets reads committed positions.
 func (b *Broker) FetchOffsets(ctx context.Context, req group.FetchOffsetsRequest) (out group.FetchOffsetsResponse) {
+	if req.MemberID != nil || req.Epoch >= 0 {
+		err := b.engine.GroupDecide(ctx, req.Key, func(c *group.Coordinator, _ int64) []group.Command {
+			out.Err = c.CheckFetch(&req)
+			return nil
+		})
+		if err != nil {
+			out.Err = asError(err)
+		}
+		if out.Err != nil {
+			return out
+		}
+	}
 	id := b.Meta().GroupShard(req.Namespace, req.Group)
 	if err := b.engine.Call(ctx, id, func(m *shard.Machine) { out = m.Offsets.Fetch(&req) }); err != nil {
 		out.Err = asError(err)
@@ -152,6 +164,41 @@ func (b *Broker) DeleteOffsets(ctx context.Context, req group.DeleteOffsetsReque
 	})
 	if err != nil {
 		out.Err = asError(err)
+	}
+	return out
+}
+
+// ConsumerHeartbeat joins a group of the consumer protocol, keeps a member's session, or leaves. It returns when what it says is
+// committed.
+func (b *Broker) ConsumerHeartbeat(ctx context.Context, req group.ConsumerHeartbeatRequest) (out group.ConsumerHeartbeatResponse) {
+	unique := ""
+	if req.MemberID == "" {
+		unique = b.engine.NewUUID()
+	}
+	err := b.engine.GroupHeartbeat(ctx, req.Key, func(c *group.Coordinator, now int64) (replies []group.Reply) {
+		out, replies = c.ConsumerHeartbeat(now, &req, unique)
+		return replies
+	})
+	if err != nil {
+		return group.ConsumerHeartbeatResponse{Err: asError(err)}
+	}
+	return out
+}
+
+// DescribeConsumerGroups shows groups of the consumer protocol, one entry each in the order asked for.
+func (b *Broker) DescribeConsumerGroups(ctx context.Context, req group.DescribeRequest) []group.ConsumerDescription {
+	out := make([]group.ConsumerDescription, 0, len(req.Groups))
+	for _, name := range req.Groups {
+		k := group.Key{Namespace: req.Namespace, Group: name}
+		var d group.ConsumerDescription
+		err := b.engine.GroupDecide(ctx, k, func(c *group.Coordinator, _ int64) []group.Command {
+			d = c.DescribeConsumers(k)
+			return nil
+		})
+		if err != nil {
+			d = group.ConsumerDescription{Group: name, State: group.Dead, Err: asError(err)}
+		}
+		out = append(out, d)
 	}
 	return out
 }

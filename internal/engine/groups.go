@@ -3,10 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
+	"godwit/internal/meta"
 	"godwit/internal/shard"
 )
 
@@ -14,15 +17,59 @@ import (
 // coordinator wants kept, and delivers replies when that is committed.
 type groupHost struct {
 	coord   *group.Coordinator // nil while the shard has no leader here
+	view    *meta.View         // that the coordinator knows
 	waiters map[uint64]func(any)
 	token   uint64
+	last    *groupFlight // the newest changes that are not settled; nil if all are
+}
+
+// groupFlight is one entry with changes, and who is to be answered when it is settled.
+type groupFlight struct{ replies []func(error) }
+
+// groupTopics is a view of the metadata as the coordinator wants it.
+type groupTopics struct{ view *meta.View }
+
+func (t groupTopics) ByName(namespace, name string) (group.Topic, bool) {
+	return groupTopic(t.view.Stream(namespace, name))
+}
+
+func (t groupTopics) ByID(id base.StreamID) (group.Topic, bool) {
+	return groupTopic(t.view.StreamByID(id))
+}
+
+func (t groupTopics) Names(namespace string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		t.view.All(func(s *meta.Stream) bool { return s.Namespace != namespace || yield(s.Name) })
+	}
+}
+
+func groupTopic(s *meta.Stream, ok bool) (group.Topic, bool) {
+	if !ok {
+		return group.Topic{}, false
+	}
+	return group.Topic{ID: s.ID, Name: s.Name, Partitions: len(s.Partitions)}, true
 }
 
 // lead makes a coordinator for a new term.
 func (h *groupHost) lead(l *loop) {
 	h.resign(l, base.Errorf(base.CodeNotReady, "the coordinator has moved: ask again"))
-	h.coord = group.NewCoordinator(l.e.opts.Groups, l.m.Offsets, l.now())
-	h.waiters = map[uint64]func(any){}
+	opts := l.e.opts.Groups
+	opts.Taken = l.shares.exists
+	opts.Consumer.Configs = func(k group.Key) map[string]string { return l.e.groupConfigs.get(share.Key(k)) }
+	h.coord = group.NewCoordinator(opts, l.m.Offsets, l.now())
+	h.view, h.last = nil, nil
+	if h.waiters == nil {
+		h.waiters = map[uint64]func(any){}
+	}
+}
+
+// leader is the coordinator, which knows the metadata as of now; nil while the shard has no leader here.
+func (h *groupHost) leader(l *loop) *group.Coordinator {
+	if v := l.e.View(); h.coord != nil && v != h.view {
+		h.view = v
+		h.coord.SetTopics(groupTopics{v})
+	}
+	return h.coord
 }
 
 // resign answers everyone who waits.
@@ -31,7 +78,7 @@ func (h *groupHost) resign(l *loop, cause error) {
 		return
 	}
 	h.deliver(h.coord.Resign(asError(cause)))
-	h.coord = nil
+	h.coord, h.last = nil, nil
 }
 
 func asError(err error) *base.Error {
@@ -51,15 +98,59 @@ func (h *groupHost) deliver(replies []group.Reply) {
 	}
 }
 
-// finish journals what the last call changed, and delivers its replies after that. If it cannot be
-// journaled they are delivered all the same: a membership is then only as durable as this process.
+// finish journals what the last call changed, and delivers its replies after that. If it cannot be journaled they are
+// delivered all the same, unless the coordinator has gone ahead of what is saved: a membership is then only as durable as this
+// process.
 func (h *groupHost) finish(l *loop, replies []group.Reply) {
 	changes := h.coord.Changes()
 	if len(changes) == 0 {
 		h.deliver(replies)
 		return
 	}
-	l.command(&shard.Command{Groups: changes}, func(*shard.Applied, error) { h.deliver(replies) })
+	h.journal(l, changes, func(err error) {
+		if err != nil && group.Binding(changes) {
+			replies = group.Failed(replies, asError(err))
+		}
+		h.deliver(replies)
+	})
+}
+
+// journal has reply called when the commands, which are of the last call, are committed or lost. A coordinator that has gone ahead
+// of lost commands is replaced by one that is made of what is saved.
+func (h *groupHost) journal(l *loop, commands []group.Command, reply func(error)) {
+	coord, flight := h.coord, &groupFlight{[]func(error){reply}}
+	h.last = flight
+	l.command(&shard.Command{Groups: commands}, func(_ *shard.Applied, err error) {
+		if h.last == flight {
+			h.last = nil
+		}
+		if err != nil && h.coord == coord && l.term != 0 && group.Binding(commands) {
+			h.lead(l)
+		}
+		for _, fn := range flight.replies {
+			fn(err)
+		}
+	})
+}
+
+// decide journals what fn returns and what it changed, and has reply called after that. If that is nothing, and the answer may
+// rest on changes that are in flight, it waits for these.
+func (h *groupHost) decide(l *loop, fn func(c *group.Coordinator, now int64) []group.Command, rests bool, reply func(error)) {
+	c := h.leader(l)
+	if c == nil {
+		reply(l.why)
+		return
+	}
+	commands := fn(c, l.now())
+	commands = append(commands, c.Changes()...)
+	switch {
+	case len(commands) > 0:
+		h.journal(l, commands, reply)
+	case rests && h.last != nil:
+		h.last.replies = append(h.last.replies, reply)
+	default:
+		reply(nil)
+	}
 }
 
 func (h *groupHost) deadline() (at int64, ok bool) {
@@ -71,8 +162,8 @@ func (h *groupHost) deadline() (at int64, ok bool) {
 }
 
 func (h *groupHost) tick(l *loop) {
-	if h.coord != nil {
-		h.finish(l, h.coord.Tick(l.now()))
+	if c := h.leader(l); c != nil {
+		h.finish(l, c.Tick(l.now()))
 	}
 }
 
@@ -86,7 +177,7 @@ func (e *Engine) GroupCall(ctx context.Context, k group.Key, fn func(c *group.Co
 	var token uint64
 	l.post(message{call: func(l *loop) {
 		h := &l.groups
-		if h.coord == nil {
+		if h.leader(l) == nil {
 			failure = l.why
 			close(done)
 			return
@@ -114,25 +205,42 @@ func (e *Engine) GroupDecide(ctx context.Context, k group.Key, fn func(c *group.
 	return e.groupDecide(ctx, e.View().GroupShard(k.Namespace, k.Group), fn)
 }
 
+// GroupHeartbeat is GroupDecide for a request of a group of the consumer protocol: replies of other requests, which fn returns,
+// are delivered, and the answer waits for the changes on which it rests, be they those of an earlier request.
+func (e *Engine) GroupHeartbeat(ctx context.Context, k group.Key, fn func(c *group.Coordinator, now int64) []group.Reply) error {
+	done, t := make(chan struct{}), newTicket()
+	var failure error
+	e.loop(e.View().GroupShard(k.Namespace, k.Group)).post(message{call: func(l *loop) {
+		if !t.use() {
+			return
+		}
+		defer t.done()
+		var replies []group.Reply
+		l.groups.decide(l, func(c *group.Coordinator, now int64) []group.Command {
+			replies = fn(c, now)
+			return nil
+		}, true, func(err error) {
+			l.groups.deliver(replies) // of a classic group that was: they only tell to join again
+			failure = err
+			close(done)
+		})
+	}})
+	if err := e.await(ctx, done); err != nil {
+		t.withdraw()
+		return err
+	}
+	return failure
+}
+
 func (e *Engine) groupDecide(ctx context.Context, id base.ShardID, fn func(c *group.Coordinator, now int64) []group.Command) error {
 	done, t := make(chan struct{}), newTicket()
 	var failure error
-	finish := func(_ *shard.Applied, err error) { failure = err; close(done) }
 	e.loop(id).post(message{call: func(l *loop) {
 		if !t.use() {
 			return
 		}
 		defer t.done()
-		if l.groups.coord == nil {
-			finish(nil, l.why)
-			return
-		}
-		commands := fn(l.groups.coord, l.now())
-		if commands = append(commands, l.groups.coord.Changes()...); len(commands) == 0 {
-			finish(nil, nil)
-			return
-		}
-		l.command(&shard.Command{Groups: commands}, finish)
+		l.groups.decide(l, fn, false, func(err error) { failure = err; close(done) })
 	}})
 	if err := e.await(ctx, done); err != nil {
 		t.withdraw()

@@ -11,7 +11,7 @@ import (
 // Describe shows one group. The slices are shared and must not be written to.
 func (c *Coordinator) Describe(k Key) Description {
 	out := Description{Group: k.Group, State: Dead}
-	if c.consumers[k] != nil {
+	if c.consumers[k] != nil || c.taken(k) {
 		out.Err = base.Errorf(base.CodeUnknownGroup, "Group %s is not a classic group.", k.Group)
 		return out
 	}

@@ -37,6 +37,9 @@ func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
 	if err := checkName(req.Key); err != nil {
 		return err
 	}
+	if c.taken(req.Key) {
+		return notConsumer(req.Key)
+	}
 	if g := c.consumers[req.Key]; g != nil {
 		return checkConsumerCommit(g, req)
 	}

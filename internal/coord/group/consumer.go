@@ -183,3 +183,36 @@ func (o *Offsets) saved(k Key) *consumers {
 func notConsumer(k Key) *base.Error {
 	return base.Errorf(base.CodeUnknownGroup, "Group %s is not a consumer group.", k.Group)
 }
+
+// Binding reports whether a coordinator cannot go on when the commands are lost: it has gone ahead of what is saved of a group of
+// the consumer protocol.
+func Binding(commands []Command) bool {
+	return slices.ContainsFunc(commands, func(c Command) bool {
+		switch c.(type) {
+		case *SaveConsumers, *DropConsumers:
+			return true
+		}
+		return false
+	})
+}
+
+// Failed makes the replies say that what they answered was lost. Those that say so already stay.
+func Failed(replies []Reply, err *base.Error) []Reply {
+	out := make([]Reply, 0, len(replies))
+	for _, r := range replies {
+		switch was := r.Response.(type) {
+		case *JoinResponse:
+			if was.Err == nil {
+				r.Response = joinFailed(was.MemberID, err)
+			}
+		case *SyncResponse:
+			if was.Err == nil {
+				r.Response = &SyncResponse{Err: err}
+			}
+		case *LeaveResponse:
+			r.Response = &LeaveResponse{Err: err}
+		}
+		out = append(out, r)
+	}
+	return out
+}

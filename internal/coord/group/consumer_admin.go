@@ -68,7 +68,7 @@ func (c *Coordinator) DescribeConsumers(k Key) ConsumerDescription {
 	out := ConsumerDescription{Group: k.Group, State: Dead}
 	g := c.consumers[k]
 	switch {
-	case g == nil && c.exists(k):
+	case c.taken(k) || g == nil && c.exists(k):
 		out.Err = notConsumer(k)
 	case g == nil:
 		out.Err = base.Errorf(base.CodeUnknownGroup, "Group %s not found.", k.Group)

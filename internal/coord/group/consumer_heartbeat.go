@@ -17,11 +17,12 @@ func (c *Coordinator) SetTopics(t Topics) {
 	c.view++
 }
 
-// SetConfigs says where the explicit configuration of a group is to be found. What fn answers is valid, and not written to.
-func (c *Coordinator) SetConfigs(fn func(Key) map[string]string) { c.configs = fn }
-
 func (c *Coordinator) settings(k Key) groupconf.Modern {
-	return groupconf.ResolveConsumer(c.configs(k), c.opts.Consumer.Defaults)
+	var explicit map[string]string
+	if c.opts.Consumer.Configs != nil {
+		explicit = c.opts.Consumer.Configs(k)
+	}
+	return groupconf.ResolveConsumer(explicit, c.opts.Consumer.Defaults)
 }
 
 // ConsumerHeartbeat joins a group of the consumer protocol, keeps a member's session, or leaves (KIP-848). unique is random text for
@@ -39,6 +40,9 @@ func (c *Coordinator) ConsumerHeartbeat(now int64, req *ConsumerHeartbeatRequest
 func (c *Coordinator) consumerHeartbeat(req *ConsumerHeartbeatRequest, unique string) (out ConsumerHeartbeatResponse, err *base.Error) {
 	if err := checkConsumerHeartbeat(req); err != nil {
 		return out, err
+	}
+	if c.taken(req.Key) {
+		return out, notConsumer(req.Key)
 	}
 	if req.Epoch < EpochJoin {
 		return c.consumerLeave(req)

@@ -22,6 +22,9 @@ type ConsumerOptions struct {
 	MaxSize   int // members of a group, group.consumer.max.size
 	Migration Migration
 	Defaults  map[string]string // of group configurations, by their names
+
+	// Configs is the explicit configuration of a group: valid, and not written to. nil: no group has one.
+	Configs func(Key) map[string]string
 }
 
 // upgraded makes a group of the consumer protocol out of a classic one with members. It changes nothing.

@@ -19,6 +19,9 @@ type Options struct {
 	MaxSize       int   // members of a group, group.max.size
 	MaxMetadata   int   // bytes, offset.metadata.max.bytes
 	Consumer      ConsumerOptions
+
+	// Taken reports whether a name belongs to a group of a type that is decided elsewhere. nil: none does.
+	Taken func(Key) bool
 }
 
 // DefaultOptions are Kafka's.
@@ -50,7 +53,6 @@ type Coordinator struct {
 	consumers map[Key]*consumerGroup // all groups of the consumer protocol
 	topics    Topics
 	view      uint64 // rises with each new view of the topics, from 1
-	configs   func(Key) map[string]string
 }
 
 // NewCoordinator takes over the groups as they were last saved: members have one session from now to
@@ -62,7 +64,6 @@ func NewCoordinator(opts Options, offsets *Offsets, now int64) *Coordinator {
 		waiting: map[uint64]*member{},
 
 		consumers: map[Key]*consumerGroup{}, topics: noTopics{}, view: 1,
-		configs: func(Key) map[string]string { return nil },
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(offsets.groups), compareKeys) {
 		if s := offsets.saved(k); s != nil {
@@ -130,6 +131,9 @@ func (c *Coordinator) exists(k Key) bool {
 	}
 	return c.offsets.exists(k)
 }
+
+// taken reports whether the name belongs to a group of a type that is decided elsewhere.
+func (c *Coordinator) taken(k Key) bool { return c.opts.Taken != nil && c.opts.Taken(k) }
 
 // create makes the group live if it is not.
 func (c *Coordinator) create(k Key) *group {

@@ -59,6 +59,9 @@ func (c *Coordinator) checkJoin(req *JoinRequest) *base.Error {
 	if err := checkName(req.Key); err != nil {
 		return err
 	}
+	if c.taken(req.Key) {
+		return base.Errorf(base.CodeInconsistentProtocol, "group %q is of another type", req.Group)
+	}
 	if req.SessionTimeout < c.opts.MinSession || req.SessionTimeout > c.opts.MaxSession {
 		return base.Errorf(base.CodeInvalidSession, "session time-out of %d ms: it must be between %d and %d ms",
 			req.SessionTimeout, c.opts.MinSession, c.opts.MaxSession)

@@ -47,6 +47,9 @@ func listAPIs() []api {
 		{key: kmsg.DescribeGroups, min: 0, max: 6, run: handle((*Server).describeGroups)},
 		{key: kmsg.DeleteGroups, min: 0, max: 3, run: handle((*Server).deleteGroups)},
 
+		{key: kmsg.ConsumerGroupHeartbeat, min: 0, max: 1, run: handle((*Server).consumerGroupHeartbeat)},
+		{key: kmsg.ConsumerGroupDescribe, min: 0, max: 1, run: handle((*Server).consumerGroupDescribe)},
+
 		{key: kmsg.ShareGroupHeartbeat, min: 1, max: 1, run: handle((*Server).shareGroupHeartbeat)},
 		{key: kmsg.ShareGroupDescribe, min: 1, max: 1, run: handle((*Server).shareGroupDescribe)},
 		{key: kmsg.AlterShareGroupOffsets, min: 0, max: 0, run: handle((*Server).alterShareGroupOffsets)},

@@ -60,6 +60,8 @@ type groups interface {
 	DescribeGroups(ctx context.Context, req group.DescribeRequest) group.DescribeResponse
 	DeleteGroups(ctx context.Context, req group.DeleteGroupsRequest) group.DeleteGroupsResponse
 	DeleteOffsets(ctx context.Context, req group.DeleteOffsetsRequest) group.DeleteOffsetsResponse
+	ConsumerHeartbeat(ctx context.Context, req group.ConsumerHeartbeatRequest) group.ConsumerHeartbeatResponse
+	DescribeConsumerGroups(ctx context.Context, req group.DescribeRequest) []group.ConsumerDescription
 }
 
 type shares interface {

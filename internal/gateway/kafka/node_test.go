@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"sync"
 	"testing"
@@ -242,6 +243,32 @@ func (n *node) FetchOffsets(_ context.Context, req group.FetchOffsetsRequest) (o
 	return out
 }
 
+func (n *node) ConsumerHeartbeat(_ context.Context, req group.ConsumerHeartbeatRequest) (out group.ConsumerHeartbeatResponse) {
+	err := n.decideGroup(func() group.Command {
+		var replies []group.Reply
+		n.coord.SetTopics(testTopics{n.meta.View})
+		out, replies = n.coord.ConsumerHeartbeat(n.now, &req, "made")
+		n.deliver(replies)
+		return nil
+	})
+	if err != nil {
+		out.Err = err
+	}
+	return out
+}
+
+func (n *node) DescribeConsumerGroups(_ context.Context, req group.DescribeRequest) (out []group.ConsumerDescription) {
+	for _, name := range req.Groups {
+		var d group.ConsumerDescription
+		k := group.Key{Namespace: req.Namespace, Group: name}
+		if err := n.decideGroup(func() group.Command { d = n.coord.DescribeConsumers(k); return nil }); err != nil {
+			d = group.ConsumerDescription{Group: name, Err: err}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
 func (n *node) DeleteOffsets(_ context.Context, req group.DeleteOffsetsRequest) (out group.DeleteOffsetsResponse) {
 	err := n.decideGroup(func() group.Command {
 		var c *group.DeleteOffsets
@@ -364,4 +391,28 @@ func (st *stand) topic(name string, partitions int, configs map[string]string) *
 		st.t.Fatal(err)
 	}
 	return s
+}
+
+// testTopics is the metadata as the coordinator of groups wants it.
+type testTopics struct{ view *meta.View }
+
+func (t testTopics) ByName(namespace, name string) (group.Topic, bool) {
+	return testTopic(t.view.Stream(namespace, name))
+}
+
+func (t testTopics) ByID(id base.StreamID) (group.Topic, bool) {
+	return testTopic(t.view.StreamByID(id))
+}
+
+func (t testTopics) Names(namespace string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		t.view.All(func(s *meta.Stream) bool { return s.Namespace != namespace || yield(s.Name) })
+	}
+}
+
+func testTopic(s *meta.Stream, ok bool) (group.Topic, bool) {
+	if !ok {
+		return group.Topic{}, false
+	}
+	return group.Topic{ID: s.ID, Name: s.Name, Partitions: len(s.Partitions)}, true
 }

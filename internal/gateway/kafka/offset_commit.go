@@ -15,7 +15,7 @@ import (
 //   - 2 to 4: how long to keep them; after that, the broker's setting counts
 //   - 6: the leader epoch of the last record read (KIP-320)
 //   - 7: static members (KIP-345)
-//   - 9: GROUP_ID_NOT_FOUND for a generation of a group that does not exist; before, ILLEGAL_GENERATION
+//   - 9: members of the consumer protocol (KIP-848); GROUP_ID_NOT_FOUND for a generation of a group that does not exist; before, ILLEGAL_GENERATION
 //   - 10: topic IDs in place of names (KIP-848)
 
 // offsetCommitByID is the version from which topics are named by ID.
@@ -27,6 +27,7 @@ func (s *Server) offsetCommit(ctx context.Context, rc *request, req *kmsg.Offset
 		Generation: req.Generation,
 		MemberID:   req.MemberID,
 		InstanceID: textOf(req.InstanceID),
+		Classic:    req.Version < 9,
 		Retention:  req.RetentionTimeMillis,
 	}
 	resp := req.ResponseKind().(*kmsg.OffsetCommitResponse)

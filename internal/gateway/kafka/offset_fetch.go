@@ -85,7 +85,7 @@ func (s *Server) fetchGroup(ctx context.Context, rc *request, g kmsg.OffsetFetch
 	resp := kmsg.NewOffsetFetchResponseGroup()
 	resp.Group = g.Group
 	view := s.backend.Meta()
-	in := group.FetchOffsetsRequest{Key: rc.groupKey(g.Group), All: g.Topics == nil}
+	in := group.FetchOffsetsRequest{Key: rc.groupKey(g.Group), MemberID: g.MemberID, Epoch: g.MemberEpoch, All: g.Topics == nil}
 	if in.All {
 		out := s.backend.FetchOffsets(ctx, in)
 		if out.Err != nil {
