@@ -21,18 +21,35 @@ type Client interface {
 	Read(ctx context.Context, count int, topics []string, out func(Record)) error
 	// Group joins a consumer group, passes count records to out, commits just these and leaves.
 	Group(ctx context.Context, count int, group, topic string, out func(Record)) error
+	// Member joins a consumer group with the range assignor and processes records until ctx ends; then it leaves. It tells
+	// log what happens and commits after at most MemberBatch records. A refused commit does not end it.
+	Member(ctx context.Context, group, topic string, log MemberLog) error
 }
+
+// How members behave, whatever their library.
+const (
+	MemberBatch     = 50
+	MemberSession   = 6 * time.Second
+	MemberRebalance = 10 * time.Second
+	MemberHeartbeat = time.Second
+	MemberWork      = 30 * time.Millisecond  // between processing a batch and its commit
+	MemberFetch     = 300 * time.Millisecond // the longest wait of a fetch
+)
 
 const usage = `usage:
   write BROKER TOPIC CODEC         batches on standard input, acknowledged offsets on standard output
   read BROKER COUNT TOPIC...       COUNT records of each topic by assigned partitions from offset 0
-  group BROKER COUNT GROUP TOPIC   COUNT records as a member of a consumer group, committed`
+  group BROKER COUNT GROUP TOPIC   COUNT records as a member of a consumer group, committed
+  member BROKER GROUP TOPIC        a member of a consumer group until standard input ends`
 
 // Main runs a client program: it dials the broker named on the command line and runs one command. It returns the exit code.
 func Main(args []string, dial func(broker string) Client) int {
 	if len(args) < 4 {
 		fmt.Fprintln(os.Stderr, usage)
 		return 2
+	}
+	if args[0] == "member" && len(args) == 4 {
+		return member(args[2], args[3], dial(args[1]))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()

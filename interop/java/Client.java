@@ -39,6 +39,10 @@ public final class Client {
 
     public static void main(String[] args) throws Exception {
         String broker = args[1];
+        if (args[0].equals("member")) {
+            Member.run(broker, args[2], args[3]);
+            return;
+        }
         switch (args[0]) {
             case "write" -> write(broker, args[2], args[3]);
             case "read" -> read(broker, Integer.parseInt(args[2]), Arrays.asList(args).subList(3, args.length));

@@ -4,20 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"godwit/interop/canon"
+	"godwit/interop/installed"
 )
-
-// places are the directories that run.sh prepared.
-type places struct {
-	source string // interop/ of the repository
-	built  string // .cache/interop: installed packages and compiled programs
-}
 
 // client is one client library behind its program with the three commands of package canon.
 type client struct {
@@ -27,36 +19,28 @@ type client struct {
 	codecs  []string // in which it writes; it reads all
 }
 
-func (p places) clients() []client {
-	node := filepath.Join(p.built, "node/node22")
-	python := filepath.Join(p.built, "venv/bin/python")
-	return []client{
-		{"franz-go", "1.22.3", []string{filepath.Join(p.built, "franz")}, codecs},
-		{"sarama", "1.61.1", []string{filepath.Join(p.built, "sarama")}, codecs},
-		{"sarama-0.11", "1.61.1, told to speak Kafka 0.11", []string{"env", "SARAMA_VERSION=0.11.0.0", filepath.Join(p.built, "sarama")}, codecs[:4]},
-		{"java", "kafka-clients 4.4.0", append(p.java("java"), "Client"), codecs},
-		{"java-2.1", "kafka-clients 2.1.1", append(p.java("java-2.1"), "Client"), codecs},
-		{"kcat", "1.7.1 of Debian (librdkafka 2.0.2)", []string{"python3", "-B", filepath.Join(p.source, "kcat/client.py")}, codecs},
-		{"confluent", "confluent-kafka 2.16.1 (librdkafka)", []string{python, "-B", filepath.Join(p.source, "python/confluent.py")}, codecs},
-		{"aiokafka", "0.14.0", []string{python, "-B", filepath.Join(p.source, "python/aio.py")}, codecs},
-		{"kafka-python", "3.0.12", []string{python, "-B", filepath.Join(p.source, "python/kafkapython.py")}, codecs},
-		{"kafkajs", "2.2.4", []string{node, filepath.Join(p.built, "node/kafkajs.mjs")}, codecs},
-		{"platformatic", "@platformatic/kafka 2.12.1", []string{node, filepath.Join(p.built, "node/platformatic.mjs")}, codecs},
+// clients are all clients of the matrix.
+func clients(p installed.Places) []client {
+	all := []client{
+		{name: "franz-go", version: "1.22.3", codecs: codecs},
+		{name: "sarama", version: "1.61.1", codecs: codecs},
+		{name: "sarama-0.11", version: "1.61.1, told to speak Kafka 0.11", codecs: codecs[:4]},
+		{name: "java", version: "kafka-clients 4.4.0", codecs: codecs},
+		{name: "java-2.1", version: "kafka-clients 2.1.1", codecs: codecs},
+		{name: "kcat", version: "1.7.1 of Debian (librdkafka 2.0.2)", codecs: codecs},
+		{name: "confluent", version: "confluent-kafka 2.16.1 (librdkafka)", codecs: codecs},
+		{name: "aiokafka", version: "0.14.0", codecs: codecs},
+		{name: "kafka-python", version: "3.0.12", codecs: codecs},
+		{name: "kafkajs", version: "2.2.4", codecs: codecs},
+		{name: "platformatic", version: "@platformatic/kafka 2.12.1", codecs: codecs},
 	}
-}
-
-// java is the command line of a JVM, made for short runs. dir has the compiled client and the class path.
-func (p places) java(dir string) []string {
-	dir = filepath.Join(p.built, dir)
-	cp, err := os.ReadFile(filepath.Join(dir, "cp.txt"))
-	if err != nil {
-		fatal("no class path: %v (run.sh makes it)", err)
+	for i := range all {
+		var err error
+		if all[i].command, err = p.Client(all[i].name); err != nil {
+			fatal("%v", err)
+		}
 	}
-	return []string{
-		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Dfile.encoding=UTF-8",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-		"-cp", dir + ":" + strings.TrimSpace(string(cp)),
-	}
+	return all
 }
 
 // processLimit is above the limit that every client program keeps by itself.

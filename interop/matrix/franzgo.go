@@ -17,10 +17,10 @@ var testResult = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\S+)`)
 func (s *session) franzgo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	command := []string{"env", "-u", "GODWIT_DIR", "BROKER=" + s.broker, filepath.Join(s.places.source, "franzgo.sh"),
+	command := []string{"env", "-u", "GODWIT_DIR", "BROKER=" + s.broker, filepath.Join(s.places.Source, "franzgo.sh"),
 		"-test.timeout", "9m"}
 	out, err := runFor(ctx, command, nil)
-	log, lerr := os.ReadFile(filepath.Join(s.places.built, "franzgo.log"))
+	log, lerr := os.ReadFile(filepath.Join(s.places.Built, "franzgo.log"))
 	failed := false
 	for _, m := range testResult.FindAllSubmatch(log, -1) {
 		var terr error

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"godwit/interop/canon"
+	"godwit/interop/installed"
 )
 
 // session is one run against one broker.
@@ -25,7 +25,7 @@ type session struct {
 	broker  string
 	prefix  string // of all names that the run makes in the broker
 	jobs    int
-	places  places
+	places  installed.Places
 	restart string // program that kills the broker and starts it again; empty for a broker that is not ours
 	clients []client
 	report  *report
@@ -48,7 +48,11 @@ func main() {
 	log := flag.String("log", "", "file with the output of the broker, to be searched for complaints")
 	keep := flag.Bool("keep", false, "keep the topics for a look at them")
 	flag.Parse()
-	s := newSession(*broker, places{source: absolute(*source), built: absolute(*built)}, *only)
+	places, err := installed.Find(*source, *built)
+	if err != nil {
+		fatal("%v", err)
+	}
+	s := newSession(*broker, places, *only)
 	s.restart = *restart
 	ctx := context.Background()
 	start := time.Now()
@@ -68,7 +72,7 @@ func main() {
 	}
 }
 
-func newSession(broker string, p places, only string) *session {
+func newSession(broker string, p installed.Places, only string) *session {
 	s := &session{
 		broker: broker,
 		prefix: fmt.Sprintf("interop-%d", time.Now().UnixMilli()),
@@ -76,7 +80,7 @@ func newSession(broker string, p places, only string) *session {
 		places: p,
 		report: newReport(os.Stderr),
 	}
-	for _, c := range p.clients() {
+	for _, c := range clients(p) {
 		if only == "" || slices.Contains(strings.Split(only, ","), c.name) {
 			s.clients = append(s.clients, c)
 		}
@@ -181,14 +185,6 @@ func complaints(path string) error {
 		return fmt.Errorf("%d lines, the first: %s", len(found), found[0])
 	}
 	return nil
-}
-
-func absolute(path string) string {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		fatal("%v", err)
-	}
-	return abs
 }
 
 func fatal(format string, args ...any) {

@@ -60,7 +60,11 @@ func (s *session) step(ctx context.Context, st step, fill *strings.Replacer) err
 		}
 		args = strings.ReplaceAll(args, "$F", f.Name())
 	}
-	command := append(s.places.java("java"), "org.apache.kafka.tools."+st.class)
+	command, err := s.places.Java("java")
+	if err != nil {
+		return err
+	}
+	command = append(command, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "org.apache.kafka.tools."+st.class)
 	out, err := run(ctx, append(command, strings.Fields(args)...), []byte(fill.Replace(st.input)))
 	text := string(out.stdout) + string(out.stderr)
 	if err != nil && !st.fails {

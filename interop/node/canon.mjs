@@ -38,9 +38,18 @@ export function printRecord({ topic, partition, offset, timestamp, key, value, h
   })
 }
 
+/** How members of a group behave, whatever their library; see interop/README.md. */
+export const MEMBER = { sessionMs: 6000, rebalanceMs: 10_000, heartbeatMs: 1000, fetchMs: 300, workMs: 30 }
+
+/** Prints a line of a member. Pipes are written synchronously: a process that is killed has told all it did. */
+export function say(...words) {
+  process.stdout.write(words.join(' ').replaceAll('\n', ' ') + '\n')
+}
+
 /** Runs the command named on the command line. A program that hangs ends with an error after LIMIT_MS. */
-export async function main({ write, read, group }) {
+export async function main({ write, read, group, member }) {
   const [command, broker, ...rest] = process.argv.slice(2)
+  if (command === 'member') return member(broker, ...rest).catch(fail)
   setTimeout(() => fail(new Error(`no end after ${LIMIT_MS} ms`)), LIMIT_MS).unref()
   try {
     if (command === 'write') await write(broker, ...rest)

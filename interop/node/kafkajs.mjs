@@ -4,9 +4,9 @@ import zlib from 'node:zlib'
 import kafkajs from 'kafkajs'
 import SnappyCodec from 'kafkajs-snappy'
 import lz4 from 'lz4-napi'
-import { batches, main, print, printRecord } from './canon.mjs'
+import { MEMBER, batches, main, print, printRecord, say } from './canon.mjs'
 
-const { CompressionCodecs, CompressionTypes, Kafka, Partitioners, logLevel } = kafkajs
+const { AssignerProtocol, CompressionCodecs, CompressionTypes, Kafka, Partitioners, logLevel } = kafkajs
 
 // kafkajs itself brings gzip only and leaves the other codecs to the application.
 CompressionCodecs[CompressionTypes.Snappy] = SnappyCodec
@@ -106,4 +106,81 @@ async function consume(consumer, topics, count, commit) {
   await consumer.disconnect()
 }
 
-await main({ write, read, group })
+// kafkajs brings no range assignor, but lets an application bring one: partitions of each topic in runs, members by their IDs.
+const range = ({ cluster }) => ({
+  name: 'range',
+  version: 0,
+  async assign({ members }) {
+    const topics = new Map()
+    for (const { memberId, memberMetadata } of members) {
+      for (const topic of AssignerProtocol.MemberMetadata.decode(memberMetadata).topics) {
+        topics.set(topic, [...(topics.get(topic) ?? []), memberId].sort())
+      }
+    }
+    const assigned = new Map(members.map(({ memberId }) => [memberId, {}]))
+    for (const [topic, ids] of topics) {
+      const partitions = cluster.findTopicPartitionMetadata(topic).map(m => m.partitionId).sort((a, b) => a - b)
+      ids.forEach((id, i) => {
+        const extra = partitions.length % ids.length
+        const size = Math.floor(partitions.length / ids.length)
+        const from = i * size + Math.min(i, extra)
+        assigned.get(id)[topic] = partitions.slice(from, from + size + (i < extra ? 1 : 0))
+      })
+    }
+    return [...assigned].map(([memberId, assignment]) => ({
+      memberId,
+      memberAssignment: AssignerProtocol.MemberAssignment.encode({ version: 0, assignment, userData: Buffer.alloc(0) })
+    }))
+  },
+  protocol({ topics }) {
+    return {
+      name: 'range',
+      metadata: AssignerProtocol.MemberMetadata.encode({ version: 0, topics, userData: Buffer.alloc(0) })
+    }
+  }
+})
+
+async function member(broker, groupId, topic) {
+  const consumer = connect(broker).consumer({
+    groupId,
+    partitionAssigners: [range],
+    sessionTimeout: MEMBER.sessionMs,
+    rebalanceTimeout: MEMBER.rebalanceMs,
+    heartbeatInterval: MEMBER.heartbeatMs,
+    maxWaitTimeInMs: MEMBER.fetchMs,
+    maxBytesPerPartition: 8192,
+    retry: { retries: 20, maxRetryTime: 1000 }
+  })
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => say('a', ...(payload.memberAssignment[topic] ?? [])))
+  const ended = new Promise(resolve => process.stdin.on('end', resolve).resume())
+  await consumer.connect()
+  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await consumer.run({
+    autoCommit: false,
+    eachBatchAutoResolve: false,
+    eachBatch: async ({ batch: { partition, messages }, resolveOffset, heartbeat, isRunning, isStale }) => {
+      if (messages.length === 0 || !isRunning() || isStale()) return
+      for (const m of messages) {
+        say('r', partition, m.offset, m.value)
+        resolveOffset(m.offset)
+      }
+      const offset = String(BigInt(messages.at(-1).offset) + 1n)
+      await new Promise(resolve => setTimeout(resolve, MEMBER.workMs))
+      // While it stops, kafkajs drops commits without an error.
+      if (!isRunning()) return say('x', 'stopping')
+      try {
+        await consumer.commitOffsets([{ topic, partition, offset }])
+      } catch (e) {
+        say('x', e.message)
+        throw e
+      }
+      say('c', partition, offset)
+      await heartbeat()
+    }
+  })
+  await ended
+  await consumer.disconnect()
+  process.exit(0)
+}
+
+await main({ write, read, group, member })

@@ -1,8 +1,11 @@
 """The interop client on aiokafka."""
 
 import asyncio
+import sys
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import KafkaError
 
 import canon
 
@@ -46,5 +49,60 @@ async def take(consumer, count):
     return positions
 
 
+class Turns(ConsumerRebalanceListener):
+    """Keeps rebalances and the processing of a batch apart."""
+
+    def __init__(self):
+        self.lock = asyncio.Lock()
+        self.rebalancing = False  # holds the lock then; a rebalance that fails is followed by another
+
+    async def on_partitions_revoked(self, revoked):
+        if not self.rebalancing:
+            await self.lock.acquire()
+            self.rebalancing = True
+
+    async def on_partitions_assigned(self, assigned):
+        canon.say("a", *sorted(tp.partition for tp in assigned))
+        if self.rebalancing:
+            self.rebalancing = False
+            self.lock.release()
+
+
+async def member(broker, group_id, topic):
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=broker, group_id=group_id, partition_assignment_strategy=(RangePartitionAssignor,),
+        enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=canon.MEMBER_SESSION_MS,
+        rebalance_timeout_ms=canon.MEMBER_REBALANCE_MS, max_poll_interval_ms=canon.MEMBER_REBALANCE_MS,
+        heartbeat_interval_ms=canon.MEMBER_HEARTBEAT_MS, fetch_max_wait_ms=canon.MEMBER_FETCH_MS)
+    turns = Turns()
+    await consumer.start()
+    consumer.subscribe([topic], listener=turns)
+    end = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    while not end.done():
+        async with turns.lock:
+            # Without an assignment getmany would wait for one, which waits for the lock.
+            batch = await consumer.getmany(timeout_ms=0, max_records=canon.MEMBER_BATCH) if consumer.assignment() else {}
+            positions = {}
+            for tp, messages in batch.items():
+                for m in messages:
+                    canon.say("r", m.partition, m.offset, m.value.decode())
+                    positions[tp] = m.offset + 1
+            if positions:
+                await asyncio.sleep(canon.MEMBER_WORK_S)
+                await commit(consumer, positions)
+        await asyncio.sleep(0 if batch else 0.05)
+    await consumer.stop()
+
+
+async def commit(consumer, positions):
+    try:
+        await consumer.commit(positions)
+    except KafkaError as e:
+        canon.say("x", repr(e))
+        return
+    for tp, offset in positions.items():
+        canon.say("c", tp.partition, offset)
+
+
 if __name__ == "__main__":
-    canon.main(*(lambda *args, run=run: asyncio.run(run(*args)) for run in (write, read, group)))
+    canon.main(*(lambda *args, run=run: asyncio.run(run(*args)) for run in (write, read, group, member)))

@@ -49,8 +49,25 @@ def print_error(topic, error):
     print(json.dumps({"topic": topic, "error": error}))
 
 
-def main(write, read, group):
+# How members of a group behave, whatever their library; see interop/README.md.
+MEMBER_BATCH = 50
+MEMBER_SESSION_MS = 6000
+MEMBER_REBALANCE_MS = 10000
+MEMBER_HEARTBEAT_MS = 1000
+MEMBER_FETCH_MS = 300
+MEMBER_WORK_S = 0.03  # between processing a batch and its commit
+
+
+def say(*words):
+    """Prints a line of a member, at once: a process that is killed has told all it did."""
+    print(*words, flush=True)
+
+
+def main(write, read, group, member=None):
     """Runs the command named on the command line. A program that hangs ends with an error after LIMIT_S."""
+    if sys.argv[1] == "member":
+        member(*sys.argv[2:])
+        return
     watchdog = threading.Timer(LIMIT_S, _give_up)
     watchdog.daemon = True
     watchdog.start()

@@ -1,5 +1,9 @@
 """The interop client on confluent-kafka (librdkafka)."""
 
+import sys
+import threading
+import time
+
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 import canon
@@ -60,5 +64,54 @@ def take(consumer, count):
     return positions
 
 
+def member(broker, group_id, topic):
+    consumer = Consumer({
+        "bootstrap.servers": broker, "group.id": group_id, "partition.assignment.strategy": "range",
+        "enable.auto.commit": False, "auto.offset.reset": "earliest", "session.timeout.ms": canon.MEMBER_SESSION_MS,
+        "max.poll.interval.ms": canon.MEMBER_REBALANCE_MS, "heartbeat.interval.ms": canon.MEMBER_HEARTBEAT_MS,
+        "fetch.wait.max.ms": canon.MEMBER_FETCH_MS,
+    })
+    positions = {}
+
+    def commit():
+        if not positions:
+            return
+        time.sleep(canon.MEMBER_WORK_S)
+        try:
+            offsets = [TopicPartition(topic, p, o) for p, o in positions.items()]
+            for tp in consumer.commit(offsets=offsets, asynchronous=False):
+                if tp.error:
+                    canon.say("x", tp.error)
+                else:
+                    canon.say("c", tp.partition, tp.offset)
+        except KafkaException as e:
+            canon.say("x", e)
+        positions.clear()
+
+    consumer.subscribe(
+        [topic],
+        on_assign=lambda _, tps: canon.say("a", *sorted(tp.partition for tp in tps)),
+        on_revoke=lambda _, tps: commit(),
+        on_lost=lambda _, tps: positions.clear())
+    end = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), end.set()), daemon=True).start()
+    taken = 0
+    while not end.is_set():
+        m = consumer.poll(0 if positions else 0.3)
+        if m is not None and m.error():
+            if m.error().fatal():
+                raise KafkaException(m.error())
+            canon.say("x", m.error())
+        elif m is not None:
+            canon.say("r", m.partition(), m.offset(), m.value().decode())
+            positions[m.partition()] = m.offset() + 1
+            taken += 1
+        if m is None or taken >= canon.MEMBER_BATCH:
+            commit()
+            taken = 0
+    commit()
+    consumer.close()
+
+
 if __name__ == "__main__":
-    canon.main(write, read, group)
+    canon.main(write, read, group, member)

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// broker is a Godwit that keeps its address and its data over all its lives.
+type broker struct {
+	w     *world
+	name  string
+	addr  string
+	dir   string
+	p     *process
+	lives int
+}
+
+// broker starts a Godwit with every limit as it is by default.
+func (w *world) broker(name string) (*broker, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	b := &broker{w: w, name: name, addr: addr, dir: filepath.Join(w.dir, name+"-data")}
+	w.brokers = append(w.brokers, b)
+	return b, b.launch()
+}
+
+// freeAddr finds an address on which nothing listens now.
+func freeAddr() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer ln.Close()
+	return ln.Addr().String(), nil
+}
+
+// launch starts Godwit and waits until it says that it is ready.
+func (b *broker) launch() error {
+	p, err := b.w.start(b.name, []string{b.w.godwit, "serve", "--data", b.dir, "--kafka", b.addr, "--http", "off"}, nil)
+	if err != nil {
+		return err
+	}
+	b.p = p
+	b.lives++
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		log, err := os.ReadFile(p.log)
+		if err != nil {
+			return err
+		}
+		if strings.Count(string(log), "msg=ready") == b.lives {
+			return nil
+		}
+		if !p.running() {
+			return fmt.Errorf("%s ended before it was ready: %w: %s", b.name, p.err, tail(p.log, 1000))
+		}
+	}
+	return fmt.Errorf("%s is not ready after 30 s: %s", b.name, tail(p.log, 1000))
+}
+
+// restart kills Godwit with SIGKILL, leaves it down for a moment, and starts it again on its data.
+func (b *broker) restart(down time.Duration) error {
+	if !b.p.running() {
+		return fmt.Errorf("%s ended by itself: %w: %s", b.name, b.p.err, tail(b.p.log, 1000))
+	}
+	b.p.kill()
+	time.Sleep(down)
+	return b.launch()
+}
+
+// complaint is a line in Godwit's log that no client should be able to cause.
+var complaint = regexp.MustCompile(`(?m)^.*(level=ERROR|panic| failed).*$`)
+
+// retire ends Godwit in order and says what was wrong with it: that it had ended before, does not end, or complains.
+func (b *broker) retire() error {
+	if b.p == nil {
+		return nil
+	}
+	if !b.p.running() {
+		return fmt.Errorf("%s ended by itself: %w: %s", b.name, b.p.err, tail(b.p.log, 1000))
+	}
+	b.p.signal(syscall.SIGTERM)
+	if err := b.p.wait(40 * time.Second); err != nil {
+		return err
+	}
+	log, err := os.ReadFile(b.p.log)
+	if err != nil {
+		return err
+	}
+	if found := complaint.FindAll(log, -1); len(found) > 0 {
+		return fmt.Errorf("%s complains, %d lines, the first: %s", b.name, len(found), found[0])
+	}
+	return nil
+}
+
+// client is a client of the program's own.
+func (b *broker) client(opts ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.addr), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)...)
+}
+
+// createTopic makes a topic whose records are kept.
+func (b *broker) createTopic(ctx context.Context, topic string, partitions int32) error {
+	cl, err := b.client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	_, err = kadm.NewClient(cl).CreateTopic(ctx, partitions, 1, nil, topic)
+	return err
+}
+
+// readAll reads a topic from its beginning to the end it has now, per partition in the order of offsets. committed leaves
+// out what a transaction has not committed.
+func (b *broker) readAll(ctx context.Context, topic string, committed bool) (map[int32][]*kgo.Record, error) {
+	opts := []kgo.Opt{}
+	if committed {
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	}
+	cl, err := b.client(append(opts, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords())...)
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	admin := kadm.NewClient(cl)
+	list := admin.ListEndOffsets
+	if committed {
+		list = admin.ListCommittedOffsets
+	}
+	ends, err := list(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, err
+	}
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			left[o.Partition] = o.Offset
+		}
+	})
+	got := map[int32][]*kgo.Record{}
+	for len(left) > 0 {
+		fs := cl.PollFetches(ctx)
+		if err := fs.Err(); err != nil {
+			return nil, fmt.Errorf("read %s up to %v: %w", topic, left, err)
+		}
+		fs.EachRecord(func(r *kgo.Record) {
+			end, ok := left[r.Partition]
+			if !ok || r.Offset >= end {
+				return
+			}
+			if !r.Attrs.IsControl() {
+				got[r.Partition] = append(got[r.Partition], r)
+			}
+			if r.Offset == end-1 {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	return got, nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"godwit/interop/installed"
+)
+
+// application is one thing to run. limit is how long it may take, several times what it does take.
+type application struct {
+	name  string
+	run   func(context.Context, *world) (string, error)
+	limit time.Duration
+}
+
+var applications = []application{
+	{"mixed", mixed, 4 * time.Minute},
+}
+
+// world is what one application has.
+type world struct {
+	places  installed.Places
+	godwit  string // the binary
+	dir     string // of this application, for data and logs
+	rand    *rand.Rand
+	long    bool // as many faults as for a soak test
+	brokers []*broker
+
+	mu    sync.Mutex
+	owned []*process
+}
+
+func (w *world) own(p *process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owned = append(w.owned, p)
+}
+
+// killAll ends whatever runs still.
+func (w *world) killAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.owned {
+		p.kill()
+	}
+}
+
+// between draws a duration.
+func (w *world) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(w.rand.Int64N(int64(to-from)))
+}
+
+func main() {
+	godwit := flag.String("godwit", ".cache/interop/godwit", "the binary to test")
+	source := flag.String("source", "interop", "the interop folder of the repository")
+	built := flag.String("built", ".cache/interop", "the folder that apps.sh prepared")
+	only := flag.String("apps", "", "comma-separated applications to run (default all: "+strings.Join(names(), ", ")+")")
+	seed := flag.Uint64("seed", 0, "seed of the faults; 0 draws one")
+	long := flag.Bool("long", false, "run each for many times as long")
+	flag.Parse()
+	places, err := installed.Find(*source, *built)
+	if err == nil {
+		*godwit, err = filepath.Abs(*godwit)
+	}
+	if err == nil && *only != "" {
+		for _, name := range strings.Split(*only, ",") {
+			if !slices.Contains(names(), name) {
+				err = fmt.Errorf("no application is named %q (there are %s)", name, strings.Join(names(), ", "))
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "interop:", err)
+		os.Exit(2)
+	}
+	for *seed == 0 {
+		*seed = rand.Uint64() >> 32 // short enough to type
+	}
+	fmt.Printf("applications on Godwit, seed %d\n", *seed)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	passed, failed := 0, 0
+	for _, a := range applications {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), a.name) || ctx.Err() != nil {
+			continue
+		}
+		w := &world{places: places, godwit: *godwit, dir: filepath.Join(places.Built, "applications", a.name),
+			rand: rand.New(rand.NewPCG(*seed, 0)), long: *long}
+		start := time.Now()
+		text, err := w.perform(ctx, a)
+		if err != nil {
+			failed++
+			fmt.Printf("FAIL %s, %.0f s: %v\n     logs and data are in %s; the seed was %d\n", a.name, time.Since(start).Seconds(), err, w.dir, *seed)
+			continue
+		}
+		passed++
+		fmt.Printf("ok   %s, %.0f s: %s\n", a.name, time.Since(start).Seconds(), text)
+	}
+	if ctx.Err() != nil {
+		failed++
+	}
+	fmt.Printf("%d passed, %d failed\n", passed, failed)
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+func names() []string {
+	var out []string
+	for _, a := range applications {
+		out = append(out, a.name)
+	}
+	return out
+}
+
+// perform runs one application in a fresh folder and retires its brokers.
+func (w *world) perform(ctx context.Context, a application) (string, error) {
+	if err := os.RemoveAll(w.dir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return "", err
+	}
+	limit := a.limit
+	if w.long {
+		limit *= longer
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end within %v", limit))
+	defer cancel()
+	defer w.killAll()
+	text, err := a.run(ctx, w)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+	}
+	for _, b := range w.brokers {
+		err = errors.Join(err, b.retire())
+	}
+	return text, err
+}
+
+// longer is how many times more a soak test does.
+const longer = 10
