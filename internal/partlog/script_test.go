@@ -1,18 +1,11 @@
 package partlog
 
 import (
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
 	"godwit/internal/base"
+	"godwit/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // TestScripts runs the commands of each testdata/*.txt and compares the transcript: lines that begin with
 // two spaces are what the command above them answered.
@@ -28,28 +21,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 //	now at=5                                 the time
 //	show
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := runScript(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != string(want) {
-				t.Errorf("%s: the transcript is now\n%s", file, got)
-			}
-		})
-	}
+	golden.Scripts(t, newScript)
 }
 
 type script struct {
@@ -57,61 +29,28 @@ type script struct {
 	l      *Log
 	flight []Batch
 	now    int64
-	out    strings.Builder
+	out    *golden.Transcript
 }
 
-func runScript(t *testing.T, text string) string {
-	s := &script{t: t, l: New(1)}
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "  ") {
-			continue
-		}
-		fmt.Fprintln(&s.out, line)
-		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
-			s.run(words)
-			s.l.Check()
-		}
+func newScript(t *testing.T, out *golden.Transcript) func(golden.Command) {
+	s := &script{t: t, out: out, l: New(1)}
+	return func(c golden.Command) {
+		s.run(c)
+		s.l.Check()
 	}
-	return s.out.String()
 }
 
-func (s *script) say(format string, args ...any) { fmt.Fprintf(&s.out, "  "+format+"\n", args...) }
-
-// num finds the number of key=number.
-func num(words []string, key string, unsaid int64) int64 {
-	for _, w := range words {
-		if v, ok := strings.CutPrefix(w, key+"="); ok {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil {
-				panic(err)
-			}
-			return n
-		}
-	}
-	return unsaid
-}
-
-func has(words []string, key string) bool {
-	for _, w := range words {
-		if w == key {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *script) run(w []string) {
-	switch w[0] {
+func (s *script) run(c golden.Command) {
+	switch c.Verb {
 	case "send":
-		s.send(w)
+		s.send(c)
 	case "mark":
 		var b Batch
-		v, err := s.l.ProposeMarker(&b, &Marker{ProducerID: num(w, "p", 0), Epoch: int16(num(w, "e", 0)), CoordinatorEpoch: int32(num(w, "c", 0)),
-			Commit: has(w, "commit"), Version: int16(num(w, "v", 2))}, s.now, 1000)
+		v, err := s.l.ProposeMarker(&b, &Marker{ProducerID: c.Num("p", 0), Epoch: int16(c.Num("e", 0)), CoordinatorEpoch: int32(c.Num("c", 0)),
+			Commit: c.Has("commit"), Version: int16(c.Num("v", 2))}, s.now, 1000)
 		s.verdict(v, err, b)
 	case "apply":
-		for range num(w, "n", 1) {
+		for range c.Num("n", 1) {
 			s.l.Apply(&s.flight[0], s.now)
 			s.flight = s.flight[1:]
 		}
@@ -126,52 +65,52 @@ func (s *script) run(w []string) {
 		}
 		s.l, s.flight = l, nil
 	case "trim":
-		s.say("forgotten %v", s.l.Trim(num(w, "to", 0)))
+		s.out.Say("forgotten %v", s.l.Trim(c.Num("to", 0)))
 	case "expire":
-		s.l.ExpireGuards(num(w, "at", 0))
-		s.say("%v", s.l.ExpireProducers(num(w, "at", 0)))
+		s.l.ExpireGuards(c.Num("at", 0))
+		s.out.Say("%v", s.l.ExpireProducers(c.Num("at", 0)))
 	case "now":
-		s.now = num(w, "at", 0)
+		s.now = c.Num("at", 0)
 	case "show":
 		s.show()
 	default:
-		s.t.Fatalf("no such command: %s", w[0])
+		s.t.Fatalf("no such command: %s", c.Verb)
 	}
 }
 
-func (s *script) send(w []string) {
-	b := Batch{Records: int32(num(w, "n", 1)), ProducerID: num(w, "p", -1), ProducerEpoch: int16(num(w, "e", 0)),
-		FirstSequence: int32(num(w, "s", 0)), Transactional: has(w, "txn"), MaxTimestamp: s.now}
-	v, err := s.l.Propose(&b, Guard(num(w, "guard", 0)), s.now, 1000)
+func (s *script) send(c golden.Command) {
+	b := Batch{Records: int32(c.Num("n", 1)), ProducerID: c.Num("p", -1), ProducerEpoch: int16(c.Num("e", 0)),
+		FirstSequence: int32(c.Num("s", 0)), Transactional: c.Has("txn"), MaxTimestamp: s.now}
+	v, err := s.l.Propose(&b, Guard(c.Num("guard", 0)), s.now, 1000)
 	s.verdict(v, err, b)
 	if v == Unverified {
-		s.say("guard %d", s.l.Guard(&b, has(w, "bumps"), s.now))
+		s.out.Say("guard %d", s.l.Guard(&b, c.Has("bumps"), s.now))
 	}
 }
 
 func (s *script) verdict(v Verdict, err error, b Batch) {
 	switch v {
 	case Accepted:
-		s.say("at %d", b.Base)
+		s.out.Say("at %d", b.Base)
 		s.flight = append(s.flight, b)
 	case Duplicate:
-		s.say("duplicate of %d", b.Base)
+		s.out.Say("duplicate of %d", b.Base)
 	default:
-		s.say("%s: %v", map[base.Code]string{base.CodeUnverifiedTxn: "unverified", base.CodeInvalidTxnState: "invalid state", base.CodeOutOfOrderSequence: "out of order",
+		s.out.Say("%s: %v", map[base.Code]string{base.CodeUnverifiedTxn: "unverified", base.CodeInvalidTxnState: "invalid state", base.CodeOutOfOrderSequence: "out of order",
 			base.CodeFencedProducer: "fenced producer", base.CodeFencedCoordinator: "fenced coordinator"}[base.CodeOf(err)], err)
 	}
 }
 
 func (s *script) show() {
 	l := s.l
-	s.say("start %d, stable %d, end %d, next %d", l.Start(), l.LastStable(), l.End(), l.Next())
+	s.out.Say("start %d, stable %d, end %d, next %d", l.Start(), l.LastStable(), l.End(), l.Next())
 	for _, p := range l.ProducerStates() {
-		s.say("producer %d: epoch %d, sequence %d, transaction from %d, coordinator %d", p.ID, p.Epoch, p.LastSequence, p.TxnStart, p.CoordinatorEpoch)
+		s.out.Say("producer %d: epoch %d, sequence %d, transaction from %d, coordinator %d", p.ID, p.Epoch, p.LastSequence, p.TxnStart, p.CoordinatorEpoch)
 	}
 	for _, o := range l.Open() {
-		s.say("open: producer %d from %d", o.ProducerID, o.First)
+		s.out.Say("open: producer %d from %d", o.ProducerID, o.First)
 	}
 	for _, a := range l.Aborted() {
-		s.say("aborted: producer %d from %d to %d, stable %d", a.ProducerID, a.First, a.Last, a.LastStable)
+		s.out.Say("aborted: producer %d from %d to %d, stable %d", a.ProducerID, a.First, a.Last, a.LastStable)
 	}
 }

@@ -1,44 +1,18 @@
 package queue
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"godwit/internal/base"
+	"godwit/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // TestScripts runs the commands of each testdata/*.txt and compares the transcript: lines that begin with
 // two spaces are what the command above them answered.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := runScript(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != string(want) {
-				t.Errorf("%s: the transcript is now\n%s", file, got)
-			}
-		})
-	}
+	golden.Scripts(t, newScript)
 }
 
 // script is a queue as an engine would run it. Commands are committed at once, unless held.
@@ -49,73 +23,16 @@ type script struct {
 	stored store
 	held   []Command
 	hold   bool
-	out    strings.Builder
+	out    *golden.Transcript
 }
 
-func runScript(t *testing.T, text string) string {
-	s := &script{t: t, now: 1000, stored: store{}}
+func newScript(t *testing.T, out *golden.Transcript) func(golden.Command) {
+	s := &script{t: t, out: out, now: 1000, stored: store{}}
 	s.q = New(DefaultOptions(), s.stored)
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "  ") {
-			continue
-		}
-		fmt.Fprintln(&s.out, line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		s.run(parseArgs(line))
+	return func(c golden.Command) {
+		s.run(c)
 		s.q.Check()
 	}
-	return s.out.String()
-}
-
-func (s *script) say(format string, args ...any) { fmt.Fprintf(&s.out, "  "+format+"\n", args...) }
-
-// args are the words of a line: the first, key=value, and others.
-type args struct {
-	verb string
-	kv   map[string]string
-	rest []string
-}
-
-func parseArgs(line string) args {
-	words := strings.Fields(line)
-	a := args{verb: words[0], kv: map[string]string{}}
-	for _, w := range words[1:] {
-		if k, v, ok := strings.Cut(w, "="); ok && !strings.Contains(k, ":") {
-			a.kv[k] = v
-		} else {
-			a.rest = append(a.rest, w)
-		}
-	}
-	return a
-}
-
-func (a args) num(k string, unsaid int64) int64 {
-	v, ok := a.kv[k]
-	if !ok {
-		return unsaid
-	}
-	return number(v)
-}
-
-// flag says whether the word stands alone.
-func (a args) flag(word string) bool {
-	for _, w := range a.rest {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
-
-func number(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	return n
 }
 
 // span reads first-last or one offset.
@@ -124,7 +41,7 @@ func span(text string) Span {
 	if !two {
 		last = first
 	}
-	return Span{number(first), number(last)}
+	return Span{golden.Number(first), golden.Number(last)}
 }
 
 func (s Span) String() string {
@@ -144,25 +61,25 @@ func (s *script) journal(cmd Command) {
 		return
 	}
 	for _, e := range s.q.Apply(cmd) {
-		s.say("effect %d: %v %v after %d deliveries", e.ID, e.Span, e.Cause, e.Deliveries)
+		s.out.Say("effect %d: %v %v after %d deliveries", e.ID, e.Span, e.Cause, e.Deliveries)
 	}
 }
 
-func (s *script) err(err error) { s.say("code %d, %v", base.CodeOf(err), err) }
+func (s *script) err(err error) { s.out.Say("code %d, %v", base.CodeOf(err), err) }
 
-func (s *script) run(a args) {
-	switch a.verb {
+func (s *script) run(a golden.Command) {
+	switch a.Verb {
 	case "options":
 		s.options(a)
 	case "time":
-		s.now += number(a.rest[0])
+		s.now += golden.Number(a.Words[0])
 	case "admit":
-		s.journal(s.q.Admit(s.now, a.num("end", 0), s.metas(a.rest)))
+		s.journal(s.q.Admit(s.now, a.Num("end", 0), s.metas(a.Words)))
 	case "acquire":
 		s.acquire(a)
 	case "next":
 		at, ok := s.q.Next(s.now)
-		s.say("%d, %t", at, ok)
+		s.out.Say("%d, %t", at, ok)
 	case "ack":
 		s.ack(a)
 	case "tick":
@@ -175,9 +92,9 @@ func (s *script) run(a args) {
 		}
 		switch at := s.q.NextDeadline(); {
 		case at <= s.now:
-			s.say("next at once")
+			s.out.Say("next at once")
 		case at != never:
-			s.say("next at +%d", at-s.now)
+			s.out.Say("next at +%d", at-s.now)
 		}
 	case "hold":
 		s.hold = true
@@ -192,78 +109,78 @@ func (s *script) run(a args) {
 		s.hold, s.held = false, nil
 	case "restart":
 		s.stored.save(s.q)
-		s.say("%d keys", len(s.stored))
+		s.out.Say("%d keys", len(s.stored))
 		s.q = s.stored.load(s.t, s.q.Options)
 	default:
 		s.runMore(a)
 	}
 }
 
-func (s *script) runMore(a args) {
-	switch a.verb {
+func (s *script) runMore(a golden.Command) {
+	switch a.Verb {
 	case "release":
-		s.journal(s.q.Release(s.now, a.kv["c"], a.flag("unused")))
+		s.journal(s.q.Release(s.now, a.Values["c"], a.Has("unused")))
 	case "release-absent":
-		s.journal(s.q.ReleaseAbsent(s.now, func(c string) bool { return a.flag(c) }))
+		s.journal(s.q.ReleaseAbsent(s.now, func(c string) bool { return a.Has(c) }))
 	case "trim":
-		s.journal(s.q.Trim(s.now, a.num("start", 0)))
+		s.journal(s.q.Trim(s.now, a.Num("start", 0)))
 	case "reset":
-		s.journal(s.q.Reset(s.now, a.num("start", 0)))
+		s.journal(s.q.Reset(s.now, a.Num("start", 0)))
 	case "drop":
-		s.journal(s.q.DropBelow(s.now, a.num("below", 0), CauseExpired))
+		s.journal(s.q.DropBelow(s.now, a.Num("below", 0), CauseExpired))
 	case "shorten":
-		s.journal(s.q.Shorten(s.now, a.num("end", 0)))
+		s.journal(s.q.Shorten(s.now, a.Num("end", 0)))
 	case "full":
-		if err := s.q.Full(a.num("end", 0), a.num("n", 1)); err != nil {
+		if err := s.q.Full(a.Num("end", 0), a.Num("n", 1)); err != nil {
 			s.err(err)
 			return
 		}
-		s.say("no")
+		s.out.Say("no")
 	case "confirm":
 		var ids []uint64
-		for _, id := range a.rest {
-			ids = append(ids, uint64(number(id)))
+		for _, id := range a.Words {
+			ids = append(ids, uint64(golden.Number(id)))
 		}
 		s.journal(s.q.Confirm(s.now, ids))
 	case "effects":
 		for _, e := range s.q.Effects() {
-			s.say("effect %d: %v %v after %d deliveries", e.ID, e.Span, e.Cause, e.Deliveries)
+			s.out.Say("effect %d: %v %v after %d deliveries", e.ID, e.Span, e.Cause, e.Deliveries)
 		}
-		s.say("needed from %d", s.q.Needed())
+		s.out.Say("needed from %d", s.q.Needed())
 	case "join":
-		if err := s.q.Join(a.kv["c"], ConsumerOptions{MaxInFlight: a.num("limit", 0), Priority: int(a.num("priority", 0)), Exclusive: a.flag("exclusive")}); err != nil {
+		if err := s.q.Join(a.Values["c"], ConsumerOptions{MaxInFlight: a.Num("limit", 0), Priority: int(a.Num("priority", 0)), Exclusive: a.Has("exclusive")}); err != nil {
 			s.err(err)
 		}
 	case "leave":
-		s.q.Leave(a.kv["c"])
+		s.q.Leave(a.Values["c"])
 	case "turn":
 		name, credit := s.q.Turn()
 		if credit == never {
 			credit = -1
 		}
-		s.say("%q, credit %d", name, credit)
+		s.out.Say("%q, credit %d", name, credit)
 	case "show":
 		s.show()
 	case "describe":
-		d := s.q.Describe(a.num("end", 0))
-		s.say("[%d, %d): %d available, %d in flight, %d waiting, %d done; lag %d", d.Start, d.End, d.Available, d.InFlight, d.Waiting, d.Done, d.Lag)
+		d := s.q.Describe(a.Num("end", 0))
+		s.out.Say("[%d, %d): %d available, %d in flight, %d waiting, %d done; lag %d", d.Start, d.End, d.Available, d.InFlight, d.Waiting, d.Done, d.Lag)
 		t := d.Totals
-		s.say("%d deliveries, %d acked, %d rejected, %d at the limit, %d expired, %d overflowed, %d trimmed, %d gaps", t.Deliveries, t.Acked,
+		s.out.Say("%d deliveries, %d acked, %d rejected, %d at the limit, %d expired, %d overflowed, %d trimmed, %d gaps", t.Deliveries, t.Acked,
 			t.Archived[CauseRejected], t.Archived[CauseLimit], t.Archived[CauseExpired], t.Archived[CauseOverflow], t.Archived[CauseRetention], t.Archived[CauseGap])
 	default:
-		s.t.Fatalf("unknown command %q", a.verb)
+		s.t.Fatalf("unknown command %q", a.Verb)
 	}
 }
 
-func (s *script) options(a args) {
+func (s *script) options(a golden.Command) {
 	overflow := DropHead
-	if a.flag("refuse") {
+	if a.Has("refuse") {
 		overflow = RejectNew
 	}
 	s.q.Options = Options{
-		Lock: a.num("lock", 0), MaxWindow: a.num("window", 0), MaxInFlight: a.num("in-flight", 0), MaxDeliveries: int32(a.num("deliveries", 0)),
-		Isolate: a.flag("isolate"), MaxLength: a.num("length", 0), Overflow: overflow, SingleActive: a.flag("single"), FairSpread: a.flag("fair"),
-		Horizon: a.num("horizon", 100), MaxRuns: int(a.num("runs", 0)), Silent: uint8(a.num("silent", 0)),
+		Lock: a.Num("lock", 0), MaxWindow: a.Num("window", 0), MaxInFlight: a.Num("in-flight", 0), MaxDeliveries: int32(a.Num("deliveries", 0)),
+		Isolate: a.Has("isolate"), MaxLength: a.Num("length", 0), Overflow: overflow, SingleActive: a.Has("single"), FairSpread: a.Has("fair"),
+		Horizon: a.Num("horizon", 100), MaxRuns: int(a.Num("runs", 0)), Silent: uint8(a.Num("silent", 0)),
 	}
 }
 
@@ -279,11 +196,11 @@ func (s *script) metas(words []string) (out []Meta) {
 				case "lane":
 					m.Lane = v
 				case "priority":
-					m.Priority = uint8(number(v))
+					m.Priority = uint8(golden.Number(v))
 				case "delay":
-					m.NotBefore = s.now + number(v)
+					m.NotBefore = s.now + golden.Number(v)
 				case "life":
-					m.Expires = s.now + number(v)
+					m.Expires = s.now + golden.Number(v)
 				default:
 					s.t.Fatalf("unknown trait %q", kv)
 				}
@@ -294,24 +211,24 @@ func (s *script) metas(words []string) (out []Meta) {
 	return out
 }
 
-func (s *script) acquire(a args) {
-	want := &Want{Consumer: a.kv["c"], Records: int(a.num("n", 500)), Batch: int(a.num("batch", 0)), Strict: a.flag("strict")}
-	if text, ok := a.kv["read"]; ok {
-		want.Read = &Read{From: a.num("from", 0)}
+func (s *script) acquire(a golden.Command) {
+	want := &Want{Consumer: a.Values["c"], Records: int(a.Num("n", 500)), Batch: int(a.Num("batch", 0)), Strict: a.Has("strict")}
+	if text, ok := a.Values["read"]; ok {
+		want.Read = &Read{From: a.Num("from", 0)}
 		for _, b := range strings.Split(text, ",") {
 			if b != "" {
 				want.Read.Batches = append(want.Read.Batches, span(b))
 				want.Read.To = span(b).Last + 1
 			}
 		}
-		want.Read.To = a.num("to", want.Read.To)
+		want.Read.To = a.Num("to", want.Read.To)
 	}
 	cmd, got := s.q.Acquire(s.now, want)
 	for _, g := range got {
-		s.say("%v, delivery %d", g.Span, g.Deliveries)
+		s.out.Say("%v, delivery %d", g.Span, g.Deliveries)
 	}
 	if len(got) == 0 {
-		s.say("nothing")
+		s.out.Say("nothing")
 	}
 	s.journal(cmd)
 }
@@ -319,9 +236,9 @@ func (s *script) acquire(a args) {
 var ackTypes = map[string]AckType{"gap": AckGap, "accept": AckAccept, "release": AckRelease, "reject": AckReject, "renew": AckRenew, "return": AckReturn}
 
 // ack reads span:type or span:type:delay.
-func (s *script) ack(a args) {
+func (s *script) ack(a golden.Command) {
 	var acks []Ack
-	for _, w := range a.rest {
+	for _, w := range a.Words {
 		if w == "atomic" {
 			continue
 		}
@@ -332,18 +249,18 @@ func (s *script) ack(a args) {
 			ack.Type = 99
 		}
 		if len(parts) > 2 {
-			ack.Delay = number(parts[2])
+			ack.Delay = golden.Number(parts[2])
 		}
 		acks = append(acks, ack)
 	}
-	cmd, errs := s.q.Acknowledge(s.now, a.kv["c"], acks, a.flag("atomic"))
+	cmd, errs := s.q.Acknowledge(s.now, a.Values["c"], acks, a.Has("atomic"))
 	for i, err := range errs {
 		if err != nil {
-			s.say("%v: code %d, %s", acks[i].Span, err.Code, err.Msg)
+			s.out.Say("%v: code %d, %s", acks[i].Span, err.Code, err.Msg)
 		}
 	}
 	if cmd == nil {
-		s.say("nothing changes")
+		s.out.Say("nothing changes")
 	}
 	s.journal(cmd)
 }
@@ -370,7 +287,7 @@ func (s *script) show() {
 		if r.Meta.Expires != 0 {
 			fmt.Fprintf(&b, ", expires +%d", r.Meta.Expires-s.now)
 		}
-		s.say("%s", b.String())
+		s.out.Say("%s", b.String())
 		return true
 	})
 }

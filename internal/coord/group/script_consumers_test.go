@@ -28,14 +28,14 @@ func (t topicTable) ByID(id base.StreamID) (Topic, bool) {
 func (t topicTable) Names(string) iter.Seq[string] { return maps.Keys(t) }
 
 func (s *script) runConsumers(a args) bool {
-	switch a.verb {
+	switch a.Verb {
 	case "topics":
 		s.topics = maps.Clone(s.topics)
-		for _, w := range a.list("add") {
+		for _, w := range a.List("add") {
 			name, n, _ := strings.Cut(w, ":")
 			s.topics[name], _ = strconv.Atoi(n)
 		}
-		for _, name := range a.list("drop") {
+		for _, name := range a.List("drop") {
 			delete(s.topics, name)
 		}
 		s.c.SetTopics(s.topics)
@@ -44,8 +44,8 @@ func (s *script) runConsumers(a args) bool {
 	case "group":
 		s.group(s.c.DescribeConsumers(a.key()))
 	case "check-fetch":
-		req := &FetchOffsetsRequest{Key: a.key(), Epoch: int32(a.num("epoch", -1))}
-		if id, ok := a.kv["m"]; ok {
+		req := &FetchOffsetsRequest{Key: a.key(), Epoch: int32(a.Num("epoch", -1))}
+		if id, ok := a.Values["m"]; ok {
 			req.MemberID = &id
 		}
 		s.err(s.c.CheckFetch(req))
@@ -101,33 +101,33 @@ func ownedText(list []Owned) string {
 
 func (s *script) consumer(a args) {
 	optional := func(k string) *string {
-		if v, ok := a.kv[k]; ok {
+		if v, ok := a.Values[k]; ok {
 			return &v
 		}
 		return nil
 	}
 	req := &ConsumerHeartbeatRequest{
-		Key: a.key(), MemberID: a.str("m", ""), MemberIDRequired: !a.flag("v0"), Epoch: int32(a.num("epoch", 0)),
+		Key: a.key(), MemberID: a.Str("m", ""), MemberIDRequired: !a.Has("v0"), Epoch: int32(a.Num("epoch", 0)),
 		InstanceID: optional("instance"), Rack: optional("rack"), Regex: optional("regex"), Assignor: optional("assignor"),
 		ClientID: "c", ClientHost: "/127.0.0.1", RebalanceTimeout: -1,
 	}
-	if req.Epoch == EpochJoin && !a.flag("bare") {
+	if req.Epoch == EpochJoin && !a.Has("bare") {
 		req.RebalanceTimeout, req.OwnedSaid = 30_000, true
 	}
-	req.RebalanceTimeout = a.num("rebalance", req.RebalanceTimeout)
-	if _, ok := a.kv["topics"]; ok {
-		req.Topics = append([]string{}, a.list("topics")...)
+	req.RebalanceTimeout = a.Num("rebalance", req.RebalanceTimeout)
+	if _, ok := a.Values["topics"]; ok {
+		req.Topics = append([]string{}, a.List("topics")...)
 	}
-	if a.flag("owned") {
-		req.OwnedSaid, req.Owned = true, partitionList(a.list("owned"))
+	if a.Has("owned") {
+		req.OwnedSaid, req.Owned = true, partitionList(a.List("owned"))
 	}
-	out, replies := s.c.ConsumerHeartbeat(s.now, req, a.str("unique", "u"))
+	out, replies := s.c.ConsumerHeartbeat(s.now, req, a.Str("unique", "u"))
 	if out.Err != nil {
 		s.err(out.Err)
 	} else {
-		s.say("member %s at epoch %d, next in %d", out.MemberID, out.Epoch, out.Interval)
+		s.out.Say("member %s at epoch %d, next in %d", out.MemberID, out.Epoch, out.Interval)
 		if out.Assigned {
-			s.say("has %s", listText(out.Assignment))
+			s.out.Say("has %s", listText(out.Assignment))
 		}
 	}
 	s.replies(replies)
@@ -140,17 +140,17 @@ func (s *script) group(d ConsumerDescription) {
 		s.err(d.Err)
 		return
 	}
-	s.say("%s, epoch %d, assignment epoch %d, %s", d.State, d.Epoch, d.AssignmentEpoch, d.Assignor)
+	s.out.Say("%s, epoch %d, assignment epoch %d, %s", d.State, d.Epoch, d.AssignmentEpoch, d.Assignor)
 	for _, m := range d.Members {
-		s.say("  %s/%s epoch %d after %d, %s, has %s", m.MemberID, m.InstanceID, m.Epoch, m.Previous, memberStates[m.State], ownedText(m.Assigned))
+		s.out.Say("  %s/%s epoch %d after %d, %s, has %s", m.MemberID, m.InstanceID, m.Epoch, m.Previous, memberStates[m.State], ownedText(m.Assigned))
 		if len(m.Revoking) > 0 {
-			s.say("    gives up %s", ownedText(m.Revoking))
+			s.out.Say("    gives up %s", ownedText(m.Revoking))
 		}
 		if !slices.Equal(m.Target, partitionsOf(m.Assigned)) {
-			s.say("    should have %s", listText(m.Target))
+			s.out.Say("    should have %s", listText(m.Target))
 		}
 		if m.Classic != nil {
-			s.say("    speaks the classic protocol, session %d", m.Classic.Session)
+			s.out.Say("    speaks the classic protocol, session %d", m.Classic.Session)
 		}
 	}
 }

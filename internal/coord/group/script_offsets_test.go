@@ -45,24 +45,24 @@ func partitionsText(ps []Partition) string {
 }
 
 func (s *script) runOffsets(a args) {
-	switch a.verb {
+	switch a.Verb {
 	case "commit":
 		s.commit(a)
 	case "fetch":
-		req := &FetchOffsetsRequest{Key: a.key(), All: a.flag("all")}
-		for _, p := range a.list("p") {
+		req := &FetchOffsetsRequest{Key: a.key(), All: a.Has("all")}
+		for _, p := range a.List("p") {
 			req.Partitions = append(req.Partitions, partitionArg(p))
 		}
 		for _, o := range s.offsets.Fetch(req).Offsets {
-			s.say("%s: offset %d, epoch %d, %q", partitionText(o.Partition), o.Offset, o.Epoch, o.Metadata)
+			s.out.Say("%s: offset %d, epoch %d, %q", partitionText(o.Partition), o.Offset, o.Epoch, o.Metadata)
 		}
 	case "positions":
-		p := partitionArg(a.str("p", ""))
+		p := partitionArg(a.Str("p", ""))
 		for k, offset := range s.offsets.Positions(p) {
-			s.say("%s %s: %d", k.Namespace, k.Group, offset)
+			s.out.Say("%s %s: %d", k.Namespace, k.Group, offset)
 		}
 		if k, offset, ok := s.offsets.Lowest(p); ok {
-			s.say("lowest: %s at %d", k.Group, offset)
+			s.out.Say("lowest: %s at %d", k.Group, offset)
 		}
 	case "delete-offsets":
 		s.deleteOffsets(a)
@@ -74,18 +74,18 @@ func (s *script) runOffsets(a args) {
 		}
 		s.journal([]Command{cmd})
 	case "stream-deleted":
-		s.journal([]Command{&StreamDeleted{stream(a.str("name", ""))}})
+		s.journal([]Command{&StreamDeleted{stream(a.Str("name", ""))}})
 	case "expire":
 		s.journal(s.c.Expire(s.now, streamName))
 	case "describe":
 		s.describe(s.c.Describe(a.key()))
 	case "list":
-		for _, l := range s.c.List(&ListRequest{Namespace: a.str("ns", "default"), States: a.list("states"), Types: a.list("types")}).Groups {
-			s.say("%s: %s %s %q", l.Group, l.Type, l.State, l.ProtocolType)
+		for _, l := range s.c.List(&ListRequest{Namespace: a.Str("ns", "default"), States: a.List("states"), Types: a.List("types")}).Groups {
+			s.out.Say("%s: %s %s %q", l.Group, l.Type, l.State, l.ProtocolType)
 		}
 	case "checkpoint":
 		s.offsets.Checkpoint(func(k, v []byte) {
-			s.say("%q = %q", k, v)
+			s.out.Say("%q = %q", k, v)
 			if v == nil {
 				delete(s.stored, string(k))
 			} else {
@@ -93,26 +93,26 @@ func (s *script) runOffsets(a args) {
 			}
 		})
 	default:
-		s.t.Fatalf("unknown command %q", a.verb)
+		s.t.Fatalf("unknown command %q", a.Verb)
 	}
 }
 
 func (s *script) commit(a args) {
 	req := &CommitRequest{
-		Key: a.key(), Generation: int32(a.num("gen", -1)), MemberID: a.str("m", ""), InstanceID: a.str("instance", ""), Retention: a.num("retention", -1),
-		Classic: a.flag("old"),
+		Key: a.key(), Generation: int32(a.Num("gen", -1)), MemberID: a.Str("m", ""), InstanceID: a.Str("instance", ""), Retention: a.Num("retention", -1),
+		Classic: a.Has("old"),
 	}
-	for _, item := range a.list("at") {
+	for _, item := range a.List("at") {
 		p, offset, _ := strings.Cut(item, ":")
 		n, err := strconv.ParseInt(offset, 10, 64)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		metadata := a.str("meta", "")
+		metadata := a.Str("meta", "")
 		if n == math.MaxInt64 {
 			metadata = strings.Repeat("x", s.opts.MaxMetadata+1)
 		}
-		req.Offsets = append(req.Offsets, CommitOffset{partitionArg(p), n, int32(a.num("epoch", -1)), metadata})
+		req.Offsets = append(req.Offsets, CommitOffset{partitionArg(p), n, int32(a.Num("epoch", -1)), metadata})
 	}
 	cmd, out := s.c.Commit(s.now, req)
 	s.results(out.Err, out.Errs)
@@ -123,7 +123,7 @@ func (s *script) commit(a args) {
 
 func (s *script) deleteOffsets(a args) {
 	req := &DeleteOffsetsRequest{Key: a.key()}
-	for _, p := range a.list("p") {
+	for _, p := range a.List("p") {
 		name, _, _ := strings.Cut(p, "/")
 		req.Partitions = append(req.Partitions, NamedPartition{partitionArg(p), name})
 	}
@@ -146,11 +146,11 @@ func (s *script) results(err *base.Error, errs []*base.Error) {
 
 func (s *script) describe(d Description) {
 	if d.Err != nil {
-		s.say("%s, %s", d.State, errText(d.Err))
+		s.out.Say("%s, %s", d.State, errText(d.Err))
 		return
 	}
-	s.say("%s, generation %d, %q %q, empty since %d", d.State, d.Generation, d.ProtocolType, d.Protocol, d.EmptySince)
+	s.out.Say("%s, generation %d, %q %q, empty since %d", d.State, d.Generation, d.ProtocolType, d.Protocol, d.EmptySince)
 	for _, m := range d.Members {
-		s.say("  %s/%s client %s at %s, %d bytes of metadata, assignment %s", m.MemberID, m.InstanceID, m.ClientID, m.ClientHost, len(m.Metadata), assignmentText(m.Assignment))
+		s.out.Say("  %s/%s client %s at %s, %d bytes of metadata, assignment %s", m.MemberID, m.InstanceID, m.ClientID, m.ClientHost, len(m.Metadata), assignmentText(m.Assignment))
 	}
 }

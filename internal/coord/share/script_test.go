@@ -1,46 +1,21 @@
 package share
 
 import (
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"godwit/internal/base"
+	"godwit/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // TestScripts runs the commands of each testdata/*.txt and compares the transcript: lines that begin with two spaces are
 // what the command above them answered.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := runScript(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got != string(want) {
-				t.Errorf("%s: the transcript is now\n%s", file, got)
-			}
-		})
-	}
+	golden.Scripts(t, newScript)
 }
 
 // topicMap is a view of topics in namespace "default"; a change makes a new one.
@@ -90,100 +65,52 @@ type script struct {
 	state  *State
 	c      *Coordinator
 	stored map[string][]byte // checkpointed pairs
-	out    strings.Builder
+	out    *golden.Transcript
 }
 
-func runScript(t *testing.T, text string) string {
-	s := &script{t: t, opts: DefaultOptions(), now: 1_000, topics: topicMap{}, state: NewState(), stored: map[string][]byte{}}
+func newScript(t *testing.T, out *golden.Transcript) func(golden.Command) {
+	s := &script{t: t, out: out, opts: DefaultOptions(), now: 1_000, topics: topicMap{}, state: NewState(), stored: map[string][]byte{}}
 	s.c = NewCoordinator(s.opts, s.state, s.topics, s.now)
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "  ") {
-			continue
-		}
-		fmt.Fprintln(&s.out, line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		s.run(parseArgs(line))
+	return func(c golden.Command) {
+		s.run(args{c})
 		s.journal()
 	}
-	return s.out.String()
 }
 
-// args are the words of a line: the first, and key=value.
-type args struct {
-	verb string
-	kv   map[string]string
-}
-
-func parseArgs(line string) args {
-	words := strings.Fields(line)
-	a := args{verb: words[0], kv: map[string]string{}}
-	for _, w := range words[1:] {
-		k, v, _ := strings.Cut(w, "=")
-		a.kv[k] = v
-	}
-	return a
-}
-
-func (a args) num(k string, unsaid int64) int64 {
-	v, ok := a.kv[k]
-	if !ok {
-		return unsaid
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	return n
-}
-
-func (a args) has(k string) bool { _, ok := a.kv[k]; return ok }
+type args struct{ golden.Command }
 
 func (a args) key() Key {
-	if a.has("g") {
-		return Key{"default", a.kv["g"]}
+	if a.Has("g") {
+		return Key{"default", a.Values["g"]}
 	}
 	return Key{"default", "g"}
 }
 
-func (a args) list(k string) []string {
-	if a.kv[k] == "" {
-		return nil
-	}
-	return strings.Split(a.kv[k], ",")
-}
-
-func (s *script) say(format string, values ...any) {
-	fmt.Fprintf(&s.out, "  "+format+"\n", values...)
-}
-
 func (s *script) err(err *base.Error) {
 	if err != nil {
-		s.say("code %d, %s", err.Code, err.Msg)
+		s.out.Say("code %d, %s", err.Code, err.Msg)
 		return
 	}
-	s.say("ok")
+	s.out.Say("ok")
 }
 
 func (s *script) run(a args) {
-	switch a.verb {
+	switch a.Verb {
 	case "options":
-		s.opts.MaxSize = int(a.num("size", int64(s.opts.MaxSize)))
+		s.opts.MaxSize = int(a.Num("size", int64(s.opts.MaxSize)))
 		s.c = NewCoordinator(s.opts, s.state, s.topics, s.now)
 	case "at":
-		s.now = a.num("t", s.now)
+		s.now = a.Num("t", s.now)
 		s.c.Tick(s.now)
 	case "topic":
 		s.topic(a)
 	case "join", "beat", "leave":
 		s.heartbeat(a)
 	case "effects":
-		s.effects(a.key(), a.has("done"))
+		s.effects(a.key(), a.Has("done"))
 	case "config":
 		values := map[string]string{}
-		for k, v := range a.kv {
+		for k, v := range a.Values {
 			if k != "g" {
 				values[k] = v
 			}
@@ -192,21 +119,21 @@ func (s *script) run(a args) {
 	case "alter":
 		s.alter(a)
 	case "forget":
-		results, err := s.c.DeleteOffsets(s.now, a.key(), a.list("topics"))
+		results, err := s.c.DeleteOffsets(s.now, a.key(), a.List("topics"))
 		s.results(results, err)
 	case "delete":
 		s.err(s.c.Delete(s.now, a.key()))
 	case "describe":
 		s.describe(a.key())
 	case "list":
-		for _, l := range s.c.List("default", a.list("states")) {
-			s.say("%s: %s", l.Group, l.State)
+		for _, l := range s.c.List("default", a.List("states")) {
+			s.out.Say("%s: %s", l.Group, l.State)
 		}
 	case "deadline":
 		if d := s.c.NextDeadline(); d == math.MaxInt64 {
-			s.say("never")
+			s.out.Say("never")
 		} else {
-			s.say("%d", d)
+			s.out.Say("%d", d)
 		}
 	case "restart":
 		s.restart()
@@ -215,7 +142,7 @@ func (s *script) run(a args) {
 		s.c.Changes()
 		s.c = NewCoordinator(s.opts, s.state, s.topics, s.now)
 	default:
-		s.t.Fatalf("unknown verb %q", a.verb)
+		s.t.Fatalf("unknown verb %q", a.Verb)
 	}
 }
 
@@ -224,7 +151,7 @@ func (s *script) topic(a args) {
 	for k, v := range s.topics {
 		next[k] = v
 	}
-	for name, n := range a.kv {
+	for name, n := range a.Values {
 		count, err := strconv.Atoi(n)
 		if err != nil {
 			s.t.Fatal(err)
@@ -239,9 +166,9 @@ func (s *script) topic(a args) {
 			old.Partitions = count
 			next[name] = old
 		default:
-			next[name] = Topic{streamID(name, byte(a.num("again", 0))), name, count}
+			next[name] = Topic{streamID(name, byte(a.Num("again", 0))), name, count}
 		}
-		if a.has("again") {
+		if a.Has("again") {
 			delete(next, "again")
 		}
 	}
@@ -250,14 +177,14 @@ func (s *script) topic(a args) {
 }
 
 func (s *script) heartbeat(a args) {
-	req := &HeartbeatRequest{Key: a.key(), MemberID: a.kv["m"], Epoch: int32(a.num("epoch", 0)), ClientID: "c", ClientHost: "/127.0.0.1"}
-	if req.Topics = a.list("topics"); a.has("topics") {
+	req := &HeartbeatRequest{Key: a.key(), MemberID: a.Values["m"], Epoch: int32(a.Num("epoch", 0)), ClientID: "c", ClientHost: "/127.0.0.1"}
+	if req.Topics = a.List("topics"); a.Has("topics") {
 		req.Subscribed = true
 	}
-	if rack := a.kv["rack"]; a.has("rack") {
+	if rack := a.Values["rack"]; a.Has("rack") {
 		req.Rack = &rack
 	}
-	if a.verb == "leave" {
+	if a.Verb == "leave" {
 		req.Epoch = EpochLeave
 	}
 	out := s.c.Heartbeat(s.now, req)
@@ -265,16 +192,16 @@ func (s *script) heartbeat(a args) {
 	case out.Err != nil:
 		s.err(out.Err)
 	case out.Assigned:
-		s.say("%s: epoch %d, next in %d ms, assigned %s", out.MemberID, out.Epoch, out.Interval, partitionNames(out.Assignment))
+		s.out.Say("%s: epoch %d, next in %d ms, assigned %s", out.MemberID, out.Epoch, out.Interval, partitionNames(out.Assignment))
 	default:
-		s.say("%s: epoch %d, next in %d ms", out.MemberID, out.Epoch, out.Interval)
+		s.out.Say("%s: epoch %d, next in %d ms", out.MemberID, out.Epoch, out.Interval)
 	}
 }
 
 func (s *script) effects(k Key, done bool) {
 	var confirmed []QueueVersion
 	for _, e := range s.state.Effects(k) {
-		s.say("%s", effectText(e))
+		s.out.Say("%s", effectText(e))
 		confirmed = append(confirmed, QueueVersion{e.Partition, e.Version})
 	}
 	if done {
@@ -293,7 +220,7 @@ func effectText(e QueueChange) string {
 // alter sets offsets: at=topic/partition:offset,...
 func (s *script) alter(a args) {
 	var topics []SetTopicOffsets
-	for _, at := range a.list("at") {
+	for _, at := range a.List("at") {
 		p, offset, _ := strings.Cut(at, ":")
 		name, index, _ := strings.Cut(p, "/")
 		i, err1 := strconv.Atoi(index)
@@ -328,13 +255,13 @@ func (s *script) results(results []TopicResult, err *base.Error) {
 func (s *script) describe(k Key) {
 	d := s.c.Describe(k)
 	if d.Err != nil {
-		s.say("%s", d.State)
+		s.out.Say("%s", d.State)
 		s.err(d.Err)
 		return
 	}
-	s.say("%s, epoch %d, assignment epoch %d, ready %s", d.State, d.Epoch, d.AssignmentEpoch, partitionNames(s.state.Ready(k)))
+	s.out.Say("%s, epoch %d, assignment epoch %d, ready %s", d.State, d.Epoch, d.AssignmentEpoch, partitionNames(s.state.Ready(k)))
 	for _, m := range d.Members {
-		s.say("%s epoch %d, rack %q, client %s at %s, reads %v, has %s of %s", m.ID, m.Epoch, m.Rack, m.ClientID, m.ClientHost,
+		s.out.Say("%s epoch %d, rack %q, client %s at %s, reads %v, has %s of %s", m.ID, m.Epoch, m.Rack, m.ClientID, m.ClientHost,
 			m.Topics, partitionNames(m.Assigned), partitionNames(m.Target))
 	}
 }
