@@ -72,7 +72,7 @@ var layers = map[string][]string{
 
 	// Not part of the program.
 	"lint":      {},
-	"golden": {},
+	"golden":    {},
 	"crashtest": {everything},
 	"difftest":  {},
 	"killtest":  {},

@@ -25,6 +25,8 @@ var osUsers = map[string]string{
 	"bench/probe":    "other processes, and the machine, as the system shows them",
 	"bench/scenario": "scenarios the user names",
 	"bench/target":   "the scripts that control targets",
+
+	"golden": "a package's scripts, which tests rewrite",
 }
 
 // timeUsers lists the packages that may read the clock themselves, with what for.
