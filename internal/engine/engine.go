@@ -100,6 +100,7 @@ type Engine struct {
 	changed broadcast // the view
 
 	groupConfigs configMap
+	queueWatches queueWatches
 
 	randMu sync.Mutex // guards opts.Rand
 
