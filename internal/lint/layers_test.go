@@ -18,7 +18,7 @@ var layers = map[string][]string{
 	"cmd/godwit": {"app"},
 	"app":        {everything},
 	"cli":        {"topicconf", "base", "clock", "settings", "bench/"},
-	"settings":   {"topicconf", "base"},
+	"settings":   {"topicconf", "groupconf", "base"},
 
 	"gateway/kafka": {"broker", "meta", "partlog", "queue", "coord/", "topicconf", "groupconf", "recordbatch", "compress", "base", "invariants", "clock"},
 	"gateway/http":  {"broker", "meta", "topicconf", "base", "invariants", "clock"},
@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"meta":        {"topicconf", "base", "invariants"},
 	"coord/group": {"groupconf", "varint", "base", "invariants"},
 	"coord/share": {"groupconf", "varint", "base", "invariants"},
+	"coord/txn":   {"varint", "base", "invariants"},
 	"groupconf":   {"topicconf", "base", "invariants"},
 	"topicconf":   {"compress", "base", "invariants"},
 	"recordbatch": {"compress", "base", "invariants"},
