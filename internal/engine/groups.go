@@ -20,11 +20,8 @@ type groupHost struct {
 	view    *meta.View         // that the coordinator knows
 	waiters map[uint64]func(any)
 	token   uint64
-	last    *groupFlight // the newest changes that are not settled; nil if all are
+	flights
 }
-
-// groupFlight is one entry with changes, and who is to be answered when it is settled.
-type groupFlight struct{ replies []func(error) }
 
 // groupTopics is a view of the metadata as the coordinator wants it.
 type groupTopics struct{ view *meta.View }
@@ -107,7 +104,7 @@ func (h *groupHost) finish(l *loop, replies []group.Reply) {
 		h.deliver(replies)
 		return
 	}
-	h.journal(l, changes, func(err error) {
+	h.keep(l, changes, func(err error) {
 		if err != nil && group.Binding(changes) {
 			replies = group.Failed(replies, asError(err))
 		}
@@ -115,22 +112,15 @@ func (h *groupHost) finish(l *loop, replies []group.Reply) {
 	})
 }
 
-// journal has reply called when the commands, which are of the last call, are committed or lost. A coordinator that has gone ahead
+// keep has reply called when the commands, which are of the last call, are committed or lost. A coordinator that has gone ahead
 // of lost commands is replaced by one that is made of what is saved.
-func (h *groupHost) journal(l *loop, commands []group.Command, reply func(error)) {
-	coord, flight := h.coord, &groupFlight{[]func(error){reply}}
-	h.last = flight
-	l.command(&shard.Command{Groups: commands}, func(_ *shard.Applied, err error) {
-		if h.last == flight {
-			h.last = nil
-		}
-		if err != nil && h.coord == coord && l.term != 0 && group.Binding(commands) {
+func (h *groupHost) keep(l *loop, commands []group.Command, reply func(error)) {
+	coord := h.coord
+	h.journal(l, &shard.Command{Groups: commands}, func(error) {
+		if h.coord == coord && l.term != 0 && group.Binding(commands) {
 			h.lead(l)
 		}
-		for _, fn := range flight.replies {
-			fn(err)
-		}
-	})
+	}, reply)
 }
 
 // decide journals what fn returns and what it changed, and has reply called after that. If that is nothing, and the answer may
@@ -145,9 +135,9 @@ func (h *groupHost) decide(l *loop, fn func(c *group.Coordinator, now int64) []g
 	commands = append(commands, c.Changes()...)
 	switch {
 	case len(commands) > 0:
-		h.journal(l, commands, reply)
-	case rests && h.last != nil:
-		h.last.replies = append(h.last.replies, reply)
+		h.keep(l, commands, reply)
+	case rests:
+		h.rest(reply)
 	default:
 		reply(nil)
 	}

@@ -15,19 +15,15 @@ import (
 // shareHost runs the coordinator of share groups of one shard within its loop: it journals what the coordinator decides, answers
 // when that is committed, and has the shards of partitions make and delete queues.
 type shareHost struct {
-	coord  *share.Coordinator // nil while the shard has no leader here
-	view   *meta.View         // that the coordinator knows
-	last   *shareFlight       // the newest decisions that are not settled; nil if all are
+	coord *share.Coordinator // nil while the shard has no leader here
+	view  *meta.View         // that the coordinator knows
+	flights
 	rounds map[share.Key]*queueRound
 	idle   map[share.Key][]func(error) // wait until nothing is outstanding for a group
 
 	retryAt int64 // Unix ms at which what is outstanding is sent again; 0: not
 	backoff int64 // ms
 }
-
-// shareFlight is one entry with decisions, and who is to be answered when it is settled: also those whose answers rest
-// on it without having decided anything.
-type shareFlight struct{ replies []func(error) }
 
 // The time after which failed effects are sent again, ms.
 const (
@@ -88,28 +84,16 @@ func (h *shareHost) decide(l *loop, fn func(c *share.Coordinator, now int64), re
 	}
 	fn(h.coord, l.now())
 	changes := h.coord.Changes()
-	switch {
-	case len(changes) > 0:
-	case h.last != nil:
-		h.last.replies = append(h.last.replies, reply)
-		return
-	default:
-		reply(nil)
+	if len(changes) == 0 {
+		h.rest(reply)
 		return
 	}
-	coord, flight := h.coord, &shareFlight{[]func(error){reply}}
-	h.last = flight
-	l.command(&shard.Command{Shares: changes}, func(_ *shard.Applied, err error) {
-		if h.last == flight {
-			h.last = nil
-		}
-		if err != nil && h.coord == coord {
+	coord := h.coord
+	h.journal(l, &shard.Command{Shares: changes}, func(err error) {
+		if h.coord == coord {
 			h.lost(l, err)
 		}
-		for _, fn := range flight.replies {
-			fn(err)
-		}
-	})
+	}, reply)
 }
 
 // lost makes a new coordinator when decisions were not committed: the old one has gone ahead of them. What is outstanding waits a
