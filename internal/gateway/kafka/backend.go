@@ -17,6 +17,7 @@ type Backend interface {
 	metadata
 	logs
 	producers
+	txns
 	groups
 	shares
 	groupConfigs
@@ -47,6 +48,17 @@ type producers interface {
 	// VerifyTxn asks the transaction coordinator before a log lets a producer open a transaction (KIP-890): an error or nil for each
 	// partition. It waits for the coordinator, so it is called beside the connection's worker, for as long as the produce request has.
 	VerifyTxn(ctx context.Context, c *broker.TxnCheck) []error
+}
+
+type txns interface {
+	InitTransactional(ctx context.Context, r broker.InitTxn) (id int64, epoch int16, err error)
+	AddTxnPartitions(ctx context.Context, p broker.TxnProducer, partitions []group.Partition) error
+	AddTxnOffsets(ctx context.Context, p broker.TxnProducer, k group.Key) error
+	EndTxn(ctx context.Context, r broker.EndTxn) (id int64, epoch int16, err error)
+	CommitTxnOffsets(ctx context.Context, r broker.TxnOffsets) group.CommitResponse
+	DescribeTxn(ctx context.Context, namespace, transactional string) (broker.TxnDescription, error)
+	ListTxns(ctx context.Context, namespace string) ([]broker.TxnListing, error)
+	WriteTxnMarkers(ctx context.Context, markers []broker.Marker) []error
 }
 
 type groups interface {
