@@ -67,12 +67,13 @@ func optionsOf(s *settings.Settings, log *slog.Logger, web *atomic.Pointer[strin
 	}
 	e := engineOptions(s.Data, s.NumPartitions, d, log)
 	e.FileSize, e.ReserveFree, e.TopicDefaults = int64(s.WALFileSize), int64(s.ReserveFree), s.TopicDefaults
+	e.Groups, e.Shares = groupOptions(s)
 	e.CheckpointEvery, e.RetentionEvery = s.CheckpointInterval, s.RetentionCheckInterval
 	return nodeOptions{
 		engine: e,
 		listen: s.Kafka,
 		kafka: kafka.Options{
-			Advertise: s.Advertise, DisableAutoCreate: !s.AutoCreateTopics, TopicDefaults: s.TopicDefaults, LogDir: s.Data,
+			Advertise: s.Advertise, DisableAutoCreate: !s.AutoCreateTopics, TopicDefaults: s.TopicDefaults, GroupDefaults: e.Groups.Consumer.Defaults, LogDir: s.Data,
 			MaxRequestBytes: int(s.MaxRequestBytes), MaxInFlightBytes: int64(s.MaxInflightBytes), MaxConnections: s.MaxConnections,
 			BrokerConfigs: func() []kafka.ConfigEntry { return brokerConfigs(s, web.Load()) },
 		},

@@ -31,6 +31,8 @@ var samples = []struct {
 	{"num-partitions", "2", "3", "4", func(s *settings.Settings) any { return s.NumPartitions }, 2, 4, 3},
 	{"topic-defaults", "{retention.ms: 5}", "retention.ms=6;cleanup.policy=compact,delete", "retention.ms=7",
 		func(s *settings.Settings) any { return fmt.Sprint(s.TopicDefaults) }, "map[retention.ms:5]", "map[retention.ms:7]", "map[cleanup.policy:compact,delete retention.ms:6]"},
+	{"group-settings", "{group.max.size: 5}", "group.max.size=6", "group.max.size=7",
+		func(s *settings.Settings) any { return fmt.Sprint(s.GroupSettings) }, "map[group.max.size:5]", "map[group.max.size:7]", "map[group.max.size:6]"},
 	{"max-connections", "2", "3", "4", func(s *settings.Settings) any { return s.MaxConnections }, 2, 4, 3},
 	{"max-request-bytes", "2MiB", "3MiB", "4MiB", func(s *settings.Settings) any { return int64(s.MaxRequestBytes) }, int64(2 << 20), int64(4 << 20), int64(3 << 20)},
 	{"max-inflight-bytes", "1GiB", "2GiB", "3GiB", func(s *settings.Settings) any { return int64(s.MaxInflightBytes) }, int64(1 << 30), int64(3 << 30), int64(2 << 30)},

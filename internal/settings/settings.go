@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit/internal/groupconf"
 	"godwit/internal/topicconf"
 )
 
@@ -36,6 +37,7 @@ type Settings struct {
 	AutoCreateTopics bool              `default:"true" negatable:"" help:"Make a topic when a client that allows it asks for one that does not exist."`
 	NumPartitions    int               `default:"1" help:"Partitions of a topic whose creator does not say."`
 	TopicDefaults    map[string]string `placeholder:"NAME=VALUE" help:"Configuration of topics that do not set it themselves, such as retention.ms=86400000."`
+	GroupSettings    map[string]string `placeholder:"NAME=VALUE" help:"Settings of consumer and share groups by Kafka's names, such as group.consumer.session.timeout.ms=45000."`
 
 	MaxConnections   int  `default:"20000" help:"Connections of Kafka clients at a time."`
 	MaxRequestBytes  Size `default:"100MiB" help:"Size of one request."`
@@ -91,6 +93,9 @@ func (s *Settings) Validate() error {
 	}
 	if err := topicconf.ValidateAll(s.TopicDefaults); err != nil {
 		return fmt.Errorf("topic-defaults: %w", err)
+	}
+	if _, err := groupconf.ResolveBroker(s.GroupSettings); err != nil {
+		return fmt.Errorf("group-settings: %w", err)
 	}
 	return nil
 }

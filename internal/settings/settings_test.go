@@ -33,6 +33,7 @@ func TestValidate(t *testing.T) {
 		"max-inflight-bytes":       func(s *Settings) { s.MaxInflightBytes = s.MaxRequestBytes - 1 },
 		"reserve-free":             func(s *Settings) { s.ReserveFree = -1 },
 		"shutdown-timeout":         func(s *Settings) { s.ShutdownTimeout = 0 },
+		"group-settings":           func(s *Settings) { s.GroupSettings = map[string]string{"group.max.size": "0"} },
 		"topic-defaults":           func(s *Settings) { s.TopicDefaults = map[string]string{"retention.ms": "x"} },
 	} {
 		s := valid()

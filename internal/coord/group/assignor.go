@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"godwit/internal/base"
+	"godwit/internal/invariants"
 )
 
 // assignor is one way of dividing partitions among members. Each partition of a topic goes to one of those who subscribe to it.
@@ -13,8 +14,24 @@ type assignor struct {
 	assign func([]*seat)
 }
 
-// assignors are those of Kafka; the first is for groups whose members have no wish.
-var assignors = []assignor{{"uniform", assignUniform}, {"range", assignRange}}
+// assignorsOf finds the assignors of the names, which are those of Kafka's; both for none. The first is for groups whose members
+// have no wish.
+func assignorsOf(names []string) []assignor {
+	all := []assignor{{"uniform", assignUniform}, {"range", assignRange}}
+	if len(names) == 0 {
+		return all
+	}
+	out := make([]assignor, 0, len(names))
+	for _, name := range names {
+		for _, a := range all {
+			if a.name == name {
+				out = append(out, a)
+			}
+		}
+	}
+	invariants.Check(len(out) == len(names), "of the assignors %v only %d are known", names, len(out))
+	return out
+}
 
 // seat is one member as an assignor sees it.
 type seat struct {

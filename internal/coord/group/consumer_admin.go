@@ -73,7 +73,7 @@ func (c *Coordinator) DescribeConsumers(k Key) ConsumerDescription {
 	case g == nil:
 		out.Err = base.Errorf(base.CodeUnknownGroup, "Group %s not found.", k.Group)
 	default:
-		out.State, out.Epoch, out.AssignmentEpoch, out.Assignor = g.state(), g.Epoch, g.AssignmentEpoch, g.assignor()
+		out.State, out.Epoch, out.AssignmentEpoch, out.Assignor = g.state(), g.Epoch, g.AssignmentEpoch, c.assignor(g).name
 		for _, m := range g.list() {
 			out.Members = append(out.Members, m.Consumer)
 		}

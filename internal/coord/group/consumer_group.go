@@ -175,17 +175,17 @@ func (g *consumerGroup) state() State {
 }
 
 // assignor is the one that most members prefer; of several, the one that comes first in the list of assignors.
-func (g *consumerGroup) assignor() string {
+func (c *Coordinator) assignor(g *consumerGroup) assignor {
 	votes := map[string]int{}
 	for _, m := range g.members {
 		if m.Assignor != "" {
 			votes[m.Assignor]++
 		}
 	}
-	best := assignors[0].name
-	for _, a := range assignors {
-		if votes[a.name] > votes[best] {
-			best = a.name
+	best := c.assignors[0]
+	for _, a := range c.assignors {
+		if votes[a.name] > votes[best.name] {
+			best = a
 		}
 	}
 	return best

@@ -2,6 +2,7 @@ package group
 
 import (
 	"slices"
+	"strings"
 
 	"godwit/internal/base"
 	"godwit/internal/groupconf"
@@ -38,7 +39,7 @@ func (c *Coordinator) ConsumerHeartbeat(now int64, req *ConsumerHeartbeatRequest
 }
 
 func (c *Coordinator) consumerHeartbeat(req *ConsumerHeartbeatRequest, unique string) (out ConsumerHeartbeatResponse, err *base.Error) {
-	if err := checkConsumerHeartbeat(req); err != nil {
+	if err := c.checkConsumerHeartbeat(req); err != nil {
 		return out, err
 	}
 	if c.taken(req.Key) {
@@ -84,7 +85,7 @@ func (c *Coordinator) consumerHeartbeat(req *ConsumerHeartbeatRequest, unique st
 }
 
 // checkConsumerHeartbeat refuses requests that make no sense whatever the group.
-func checkConsumerHeartbeat(req *ConsumerHeartbeatRequest) *base.Error {
+func (c *Coordinator) checkConsumerHeartbeat(req *ConsumerHeartbeatRequest) *base.Error {
 	empty := func(s *string) bool { return s != nil && *s == "" }
 	bad := ""
 	switch {
@@ -111,9 +112,13 @@ func checkConsumerHeartbeat(req *ConsumerHeartbeatRequest) *base.Error {
 	if bad != "" {
 		return base.Errorf(base.CodeInvalidRequest, "%s", bad)
 	}
-	if req.Assignor != nil && !slices.ContainsFunc(assignors, func(a assignor) bool { return a.name == *req.Assignor }) {
-		return base.Errorf(base.CodeUnsupportedAssignor, "ServerAssignor %s is not supported. Supported assignors: %s, %s.",
-			*req.Assignor, assignors[0].name, assignors[1].name)
+	if req.Assignor != nil && !slices.ContainsFunc(c.assignors, func(a assignor) bool { return a.name == *req.Assignor }) {
+		var names []string
+		for _, a := range c.assignors {
+			names = append(names, a.name)
+		}
+		return base.Errorf(base.CodeUnsupportedAssignor, "ServerAssignor %s is not supported. Supported assignors: %s.",
+			*req.Assignor, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -264,14 +269,14 @@ func (c *Coordinator) refresh(g *consumerGroup, m *consumer, req *ConsumerHeartb
 
 // revise replaces what a member says of itself, and asks for a new assignment if need be.
 func (c *Coordinator) revise(g *consumerGroup, m *consumer, next Consumer) (changed bool) {
-	assignor := g.assignor()
+	assignor := c.assignor(g).name
 	names, regex := g.update(m, next)
 	if changed = names || regex; changed {
 		g.looked = 0
 	}
 	epoch := g.Epoch
 	c.look(g)
-	if epoch == g.Epoch && (changed || g.assignor() != assignor) {
+	if epoch == g.Epoch && (changed || c.assignor(g).name != assignor) {
 		g.bump()
 	}
 	return changed

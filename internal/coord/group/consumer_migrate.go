@@ -21,6 +21,7 @@ type Migration string
 type ConsumerOptions struct {
 	MaxSize   int // members of a group, group.consumer.max.size
 	Migration Migration
+	Assignors []string          // group.consumer.assignors; both of Kafka's if empty
 	Defaults  map[string]string // of group configurations, by their names
 
 	// Configs is the explicit configuration of a group: valid, and not written to. nil: no group has one.

@@ -126,12 +126,7 @@ func (c *Coordinator) assignIfDue(g *consumerGroup) {
 		return
 	}
 	seats := c.seats(g)
-	name := g.assignor()
-	for _, a := range assignors {
-		if a.name == name {
-			a.assign(seats)
-		}
-	}
+	c.assignor(g).assign(seats)
 	for _, s := range seats {
 		slices.SortFunc(s.parts, comparePartitions)
 		m := g.members[s.id]

@@ -51,6 +51,7 @@ type Coordinator struct {
 	changes []Command
 
 	consumers map[Key]*consumerGroup // all groups of the consumer protocol
+	assignors []assignor
 	topics    Topics
 	view      uint64 // rises with each new view of the topics, from 1
 }
@@ -64,6 +65,7 @@ func NewCoordinator(opts Options, offsets *Offsets, now int64) *Coordinator {
 		waiting: map[uint64]*member{},
 
 		consumers: map[Key]*consumerGroup{}, topics: noTopics{}, view: 1,
+		assignors: assignorsOf(opts.Consumer.Assignors),
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(offsets.groups), compareKeys) {
 		if s := offsets.saved(k); s != nil {

@@ -13,10 +13,13 @@ type groupValue struct {
 	own   bool // set for the group
 }
 
-// groupValueOf finds the value that counts: the group's own or the default.
-func groupValueOf(def *groupconf.Def, own map[string]string) groupValue {
+// groupValueOf finds the value that counts: the group's own, the broker's or the default.
+func (s *Server) groupValueOf(def *groupconf.Def, own map[string]string) groupValue {
 	if v, ok := own[def.Name]; ok {
 		return groupValue{v, true}
+	}
+	if v, ok := s.opts.GroupDefaults[def.Name]; ok {
+		return groupValue{v, false}
 	}
 	if def.Unset {
 		return groupValue{def.Broker, false}
@@ -32,7 +35,7 @@ func (s *Server) groupConfigs(rc *request, name string) (out []kmsg.DescribeConf
 	}
 	own := s.backend.GroupConfig(rc.shareKey(name))
 	for _, def := range groupconf.Defs() {
-		v := groupValueOf(&def, own)
+		v := s.groupValueOf(&def, own)
 		if def.Internal && !v.own {
 			continue
 		}
@@ -47,7 +50,7 @@ func (s *Server) groupConfigs(rc *request, name string) (out []kmsg.DescribeConf
 		if broker == "" {
 			broker = def.Name
 		}
-		c.ConfigSynonyms = append(c.ConfigSynonyms, synonym(broker, groupValueOf(&def, nil).value, kmsg.ConfigSourceDefaultConfig))
+		c.ConfigSynonyms = append(c.ConfigSynonyms, synonym(broker, s.groupValueOf(&def, nil).value, kmsg.ConfigSourceDefaultConfig))
 		out = append(out, c)
 	}
 	return out, nil

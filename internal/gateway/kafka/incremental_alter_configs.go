@@ -84,7 +84,7 @@ func (s *Server) configured(ctx context.Context, rc *request, r *kmsg.Incrementa
 			if !ok {
 				return listed{}, base.Errorf(base.CodeInvalidConfig, "Unknown group config name: %s", name)
 			}
-			return listed{def.Type, groupValueOf(def, s.backend.GroupConfig(k)).value}, nil
+			return listed{def.Type, s.groupValueOf(def, s.backend.GroupConfig(k)).value}, nil
 		}
 		return current, func(values map[string]*string) error {
 			return s.backend.SetGroupConfig(ctx, k, values, false, validateOnly)

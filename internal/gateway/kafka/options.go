@@ -20,6 +20,7 @@ type Options struct {
 	DisableAutoCreate bool // auto.create.topics.enable=false
 
 	TopicDefaults map[string]string    // broker-wide topic configuration, by the topics' names
+	GroupDefaults map[string]string    // broker-wide group configuration, by the groups' names
 	BrokerConfigs func() []ConfigEntry // the broker's settings as clients are shown them; none if nil
 	LogDir        string               // the data directory as clients are shown it
 

@@ -1,0 +1,22 @@
+package app
+
+import (
+	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
+	"godwit/internal/groupconf"
+	"godwit/internal/invariants"
+	"godwit/internal/settings"
+)
+
+// groupOptions are what the settings, which are valid, say of groups.
+func groupOptions(s *settings.Settings) (group.Options, share.Options) {
+	b, err := groupconf.ResolveBroker(s.GroupSettings)
+	invariants.Check(err == nil, "the settings of groups are not valid: %v", err)
+	g := group.DefaultOptions()
+	g.MinSession, g.MaxSession, g.InitialDelay = b.MinSession, b.MaxSession, b.InitialDelay
+	g.MaxSize, g.MaxMetadata, g.Retention = b.MaxSize, b.MaxMetadata, b.Retention
+	g.Consumer = group.ConsumerOptions{
+		MaxSize: b.ConsumerMaxSize, Migration: group.Migration(b.Migration), Assignors: b.Assignors, Defaults: b.Defaults,
+	}
+	return g, share.Options{MaxSize: b.ShareMaxSize, Defaults: b.Defaults}
+}
