@@ -21,15 +21,8 @@ type shareHost struct {
 	rounds map[share.Key]*queueRound
 	idle   map[share.Key][]func(error) // wait until nothing is outstanding for a group
 
-	retryAt int64 // Unix ms at which what is outstanding is sent again; 0: not
-	backoff int64 // ms
+	again backoff // for what is outstanding
 }
-
-// The time after which failed effects are sent again, ms.
-const (
-	minBackoff = 100
-	maxBackoff = 5_000
-)
 
 // topicsOf is a view of the metadata as the coordinator wants it.
 type topicsOf struct{ view *meta.View }
@@ -50,7 +43,7 @@ func topicOf(s *meta.Stream, ok bool) (share.Topic, bool) {
 // lead makes a coordinator for a new term.
 func (h *shareHost) lead(l *loop) {
 	h.renew(l)
-	h.backoff = minBackoff
+	h.again = backoff{}
 	h.resend(l)
 }
 
@@ -69,7 +62,7 @@ func (h *shareHost) resign(cause error) {
 			fn(cause)
 		}
 	}
-	h.coord, h.last, h.idle, h.rounds, h.retryAt = nil, nil, nil, nil, 0
+	h.coord, h.last, h.idle, h.rounds, h.again = nil, nil, nil, nil, backoff{}
 }
 
 // decide runs fn in the coordinator and has reply called when what it decided, and what it may have seen, is committed.
@@ -104,7 +97,7 @@ func (h *shareHost) lost(l *loop, err error) {
 		return
 	}
 	h.renew(l)
-	h.retry(l)
+	h.again.fail(l.now())
 }
 
 // applied looks at what an entry changed in the state.
@@ -146,9 +139,7 @@ func (h *shareHost) deadline() (at int64, ok bool) {
 	if h.coord == nil {
 		return 0, false
 	}
-	if at = h.coord.NextDeadline(); h.retryAt != 0 {
-		at = min(at, h.retryAt)
-	}
+	at = min(h.coord.NextDeadline(), h.again.deadline())
 	return at, at != math.MaxInt64
 }
 
@@ -156,8 +147,7 @@ func (h *shareHost) tick(l *loop) {
 	if h.coord == nil {
 		return
 	}
-	if h.retryAt != 0 && h.retryAt <= l.now() {
-		h.retryAt = 0
+	if h.again.due(l.now()) {
 		h.resend(l)
 	}
 	h.decide(l, func(c *share.Coordinator, now int64) { c.Tick(now) }, func(error) {})

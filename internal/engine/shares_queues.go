@@ -67,23 +67,15 @@ func (h *shareHost) answered(l *loop, k share.Key, r *queueRound, done []share.Q
 	}
 	delete(h.rounds, k)
 	if r.err != nil {
-		h.retry(l)
+		h.again.fail(l.now())
 	} else {
-		h.backoff = minBackoff
+		h.again.succeed()
 	}
 	h.decide(l, func(c *share.Coordinator, _ int64) { c.Confirm(k, r.done) }, func(err error) {
 		if err == nil && r.again {
 			h.dispatch(l, k)
 		}
 	})
-}
-
-// retry has what is outstanding sent again after a while.
-func (h *shareHost) retry(l *loop) {
-	if h.retryAt == 0 {
-		h.retryAt = l.now() + h.backoff
-		h.backoff = min(2*h.backoff, maxBackoff)
-	}
 }
 
 // resend sends everything that is outstanding and not on its way.
