@@ -146,7 +146,9 @@ func (e *Engine) restore(shards int) ([]*shard.Machine, error) {
 		if err != nil {
 			return nil, err
 		}
-		machines[i] = r.Done(index, term)
+		if machines[i], err = r.Done(index, term); err != nil {
+			return nil, err
+		}
 	}
 	return machines, nil
 }

@@ -55,11 +55,12 @@ type Appended struct {
 }
 
 // Command is one decision of the shard's leader. Exactly one kind of content is set. Appends and commands of
-// groups are in binary, all other kinds in JSON: they are rare, and a person can read them in a dump.
+// groups and queues are in binary, all other kinds in JSON: they are rare, and a person can read them in a dump.
 type Command struct {
 	Append []Appended      `json:"-"`
 	Groups []group.Command `json:"-"`
 	Shares []share.Command `json:"-"`
+	Queues []QueueCommand  `json:"-"`
 
 	Create []base.LogID    `json:"create,omitempty"` // logs that begin to exist
 	Drop   []base.LogID    `json:"drop,omitempty"`   // logs that cease to
@@ -81,6 +82,7 @@ const (
 	formatGroups   = 3
 	formatAppend   = 4
 	formatShares   = 6
+	formatQueues   = 7
 )
 
 // Flags of a batch in an append command.
@@ -105,6 +107,14 @@ func (c *Command) Encode(dst []byte) []byte {
 		dst = append(dst, formatShares)
 		for _, s := range c.Shares {
 			b := share.AppendCommand(nil, s)
+			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+		}
+		return dst
+	}
+	if c.Queues != nil {
+		dst = append(dst, formatQueues)
+		for i := range c.Queues {
+			b := c.Queues[i].appendTo(nil)
 			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 		}
 		return dst
@@ -176,6 +186,8 @@ func Decode(b []byte) (*Command, error) {
 		return c, decodeEach(b[1:], group.DecodeCommand, &c.Groups)
 	case formatShares:
 		return c, decodeEach(b[1:], share.DecodeCommand, &c.Shares)
+	case formatQueues:
+		return c, decodeEach(b[1:], decodeQueueCommand, &c.Queues)
 	}
 	return nil, base.Errorf(base.CodeCorruption, "unknown shard command format %d", b[0])
 }

@@ -3,6 +3,8 @@ package shard
 import (
 	"encoding/binary"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
@@ -37,6 +39,7 @@ type Machine struct {
 	Shares  *share.State
 
 	logs      map[base.LogID]*log
+	queues    queueSet
 	losses    []Loss
 	lossStart uint64 // sequence number of losses[0]
 
@@ -50,7 +53,7 @@ type Machine struct {
 
 // New is an empty shard. defaults are the broker's topic configuration, for shard 0.
 func New(id base.ShardID, defaults map[string]string) *Machine {
-	m := &Machine{ID: id, logs: map[base.LogID]*log{}, Offsets: group.NewOffsets(), Shares: share.NewState()}
+	m := &Machine{ID: id, logs: map[base.LogID]*log{}, queues: newQueueSet(), Offsets: group.NewOffsets(), Shares: share.NewState()}
 	if id == base.MetaShard {
 		m.Meta = meta.NewState(defaults)
 		m.abandonMeta()
@@ -106,6 +109,7 @@ func (m *Machine) Abandon() {
 		l.Abandon()
 		l.doomed = false
 	}
+	m.queues.abandon()
 	if m.Meta != nil {
 		m.abandonMeta()
 	}
@@ -164,6 +168,9 @@ func (m *Machine) Apply(index, term uint64, time int64, c *Command) (*Applied, e
 	for _, s := range c.Shares {
 		m.Shares.Apply(s)
 	}
+	for i := range c.Queues {
+		m.queues.apply(&c.Queues[i])
+	}
 	return out, nil
 }
 
@@ -180,6 +187,7 @@ func (m *Machine) applyLogs(c *Command, out *Applied) {
 	for _, id := range c.Drop {
 		if l := m.logs[id]; l != nil {
 			delete(m.logs, id)
+			m.queues.dropLog(id)
 			if !l.dirty {
 				m.dirtyLogs = append(m.dirtyLogs, id)
 			}
@@ -245,13 +253,16 @@ func (m *Machine) lose(ls []Loss, out *Applied) {
 
 // Keys of a shard's state: a prefix byte, then the part's own key.
 const (
-	keyAborted = 'a' // + LogID + offset of the marker, both big-endian
-	keyLog     = 'l' // + LogID, big-endian
-	keyMeta    = 'm' // + a key of package meta
-	keyOffsets = 'o' // + a key of package group
-	keyShares  = 's' // + a key of package share
-	keyLoss    = 'x' // + sequence number, big-endian
-	keyTime    = 't'
+	keyAborted   = 'a' // + LogID + offset of the marker, both big-endian
+	keyLog       = 'l' // + LogID, big-endian
+	keyMeta      = 'm' // + a key of package meta
+	keyQueueLast = 'n'
+	keyOffsets   = 'o' // + a key of package group
+	keyQueueName = 'q' // + LogID, big-endian + namespace behind its length + group
+	keyQueue     = 'r' // + number of the queue, big-endian + a key of package queue
+	keyShares    = 's' // + a key of package share
+	keyLoss      = 'x' // + sequence number, big-endian
+	keyTime      = 't'
 )
 
 func numbered(prefix byte, n uint64) []byte {
@@ -284,6 +295,7 @@ func (m *Machine) Checkpoint(put func(key, value []byte)) {
 	}
 	m.Offsets.Checkpoint(func(key, value []byte) { put(append([]byte{keyOffsets}, key...), value) })
 	m.Shares.Checkpoint(func(key, value []byte) { put(append([]byte{keyShares}, key...), value) })
+	m.queues.checkpoint(put)
 	for ; m.trimmedLoss < m.lossStart; m.trimmedLoss++ {
 		put(numbered(keyLoss, m.trimmedLoss), nil)
 	}
@@ -302,11 +314,12 @@ type Restorer struct {
 	m       *Machine
 	meta    *meta.Restorer
 	aborted map[base.LogID][]partlog.Aborted // of logs whose own keys are still to come
+	numbers map[uint64]*storedQueue
 }
 
 // NewRestorer begins with an empty machine.
 func NewRestorer(id base.ShardID, defaults map[string]string) *Restorer {
-	r := &Restorer{m: New(id, defaults), aborted: map[base.LogID][]partlog.Aborted{}}
+	r := &Restorer{m: New(id, defaults), aborted: map[base.LogID][]partlog.Aborted{}, numbers: map[uint64]*storedQueue{}}
 	if id == base.MetaShard {
 		r.meta = meta.NewRestorer(defaults)
 	}
@@ -334,6 +347,16 @@ func (r *Restorer) Restore(key, value []byte) error {
 		return r.m.Offsets.Restore(rest, value)
 	case key[0] == keyShares:
 		return r.m.Shares.Restore(rest, value)
+	case key[0] == keyQueueName && len(rest) > 8:
+		return r.restoreQueueName(rest, value)
+	case key[0] == keyQueue && len(rest) > 8:
+		return r.restoreQueue(rest, value)
+	case key[0] == keyQueueLast:
+		last, n := binary.Uvarint(value)
+		if n <= 0 || n != len(value) {
+			return bad()
+		}
+		r.m.queues.last = last
 	case key[0] == keyLoss && len(rest) == 8:
 		return r.restoreLoss(binary.BigEndian.Uint64(rest), value)
 	case key[0] == keyTime:
@@ -361,14 +384,20 @@ func (r *Restorer) restoreLoss(seq uint64, value []byte) error {
 	return nil
 }
 
-// Done returns the machine, standing at the checkpoint's index and term.
-func (r *Restorer) Done(index, term uint64) *Machine {
+// Done returns the machine, standing at the checkpoint's index and term: a CodeCorruption error if the keys do not fit
+// together.
+func (r *Restorer) Done(index, term uint64) (*Machine, error) {
 	r.m.Index, r.m.Term = index, term
+	for _, number := range slices.Sorted(maps.Keys(r.numbers)) {
+		if err := r.numbers[number].Restored(); err != nil {
+			return nil, err
+		}
+	}
 	if r.meta != nil {
 		r.m.Meta = r.meta.Done()
 		r.m.abandonMeta()
 	}
-	return r.m
+	return r.m, nil
 }
 
 // HasProducersBefore reports whether a producer was last seen before the given time.

@@ -145,7 +145,11 @@ func restore(t fataler, kept map[string][]byte, like *Machine) *Machine {
 			t.Fatal(err)
 		}
 	}
-	return r.Done(like.Index, like.Term)
+	m, err := r.Done(like.Index, like.Term)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // TestCheckpointIsTheState applies random commands, checkpoints now and then, and restores a machine from what was

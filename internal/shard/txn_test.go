@@ -189,6 +189,8 @@ func FuzzRestore(f *testing.F) {
 		if r.Restore(k1, v1) != nil || r.Restore(k2, v2) != nil {
 			return
 		}
-		r.Done(1, 1).Logs(func(l *partlog.Log) { l.AppendSnapshot(nil) })
+		if m, err := r.Done(1, 1); err == nil {
+			m.Logs(func(l *partlog.Log) { l.AppendSnapshot(nil) })
+		}
 	})
 }
