@@ -40,7 +40,7 @@ install_maven() {
 	mkdir -p "$built/$name"
 	mvn -q -B -f "$pom" dependency:build-classpath "-Dmdep.outputFile=$built/$name/cp.txt" >"$built/mvn.log" 2>&1 ||
 		{ cat "$built/mvn.log" >&2 && die "Maven cannot fetch what $pom names"; }
-	javac -d "$built/$name" -cp "$(cat "$built/$name/cp.txt")" "$@"
+	[ $# -eq 0 ] || javac -d "$built/$name" -cp "$(cat "$built/$name/cp.txt")" "$@"
 	made "$name"
 }
 
@@ -50,7 +50,8 @@ install_java() {
 }
 
 install_java_apps() {
-	install_maven java-apps "$root/interop/java/apps/pom.xml" "$root/interop/java/apps"/*.java
+	install_maven java-streams "$root/interop/java/streams/pom.xml" "$root/interop/java/streams"/*.java
+	install_maven java-connect "$root/interop/java/connect/pom.xml"
 }
 
 install_python() {

@@ -27,6 +27,8 @@ type application struct {
 
 var applications = []application{
 	{"mixed", mixed, 4 * time.Minute},
+	{"connect", connect, 8 * time.Minute},
+	{"connect-once", connectOnce, 8 * time.Minute},
 }
 
 // world is what one application has.
