@@ -17,23 +17,15 @@ import (
 // guessTime is for how long an address is tried that nobody asked for.
 const guessTime = 2 * time.Second
 
-// addressOf finds where to ask for lag: as told by --http, or as the broker names it. named says that a person did. An empty
-// address is nowhere.
-func (l *lagFlags) addressOf(ctx context.Context, adm *kadm.Client, b *brokerFlags) (addr string, named bool) {
-	switch l.HTTP {
-	case "off":
-		return "", true
-	case "":
-	default:
-		return l.HTTP, true
-	}
+// guess finds where the broker says that it answers HTTP, and the cluster that has to answer there. An empty address is nowhere.
+func guess(ctx context.Context, adm *kadm.Client, b *brokerFlags) (addr, cluster string) {
 	m, err := adm.BrokerMetadata(ctx)
 	if err != nil {
-		return "", false
+		return "", ""
 	}
 	host, port, err := net.SplitHostPort(brokerConfig(ctx, adm, m.Controller, "godwit.http"))
 	if err != nil {
-		return "", false
+		return "", ""
 	}
 	ours, _, _ := net.SplitHostPort(b.Broker)
 	ip, away := net.ParseIP(host), !isLoopback(ours)
@@ -41,9 +33,9 @@ func (l *lagFlags) addressOf(ctx context.Context, adm *kadm.Client, b *brokerFla
 	case host == "" || ip != nil && ip.IsUnspecified():
 		host = ours
 	case isLoopback(host) && away:
-		return "", false // it listens where we cannot reach it
+		return "", "" // it listens where we cannot reach it
 	}
-	return net.JoinHostPort(host, port), false
+	return net.JoinHostPort(host, port), m.Cluster
 }
 
 func isLoopback(host string) bool {
@@ -69,26 +61,21 @@ func brokerConfig(ctx context.Context, adm *kadm.Client, id int32, name string) 
 
 // ask gets a JSON answer about groups into out. It reports false if exact lags are not to be had and nobody insists on them.
 func (l *lagFlags) ask(ctx context.Context, adm *kadm.Client, b *brokerFlags, path string, out any) (bool, error) {
-	addr, named := l.addressOf(ctx, adm, b)
+	switch l.HTTP {
+	case "off":
+		return false, nil
+	case "":
+	default:
+		err := l.get(ctx, l.HTTP, path, "", out)
+		return err == nil, err
+	}
+	addr, cluster := guess(ctx, adm, b)
 	if addr == "" {
 		return false, nil
 	}
-	cluster := ""
-	if !named {
-		m, err := adm.BrokerMetadata(ctx)
-		if err != nil {
-			return false, nil
-		}
-		cluster = m.Cluster
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, guessTime)
-		defer cancel()
-	}
-	err := l.get(ctx, addr, path, cluster, out)
-	if err != nil && !named {
-		return false, nil
-	}
-	return err == nil, err
+	ctx, cancel := context.WithTimeout(ctx, guessTime)
+	defer cancel()
+	return l.get(ctx, addr, path, cluster, out) == nil, nil
 }
 
 // get asks one address. The answer must come from the cluster, unless that is empty.
