@@ -94,6 +94,7 @@ func (c *Coordinator) keys() map[Key]struct{} {
 // calls are enough.
 func (c *Coordinator) Expire(now int64, name func(base.StreamID) (string, bool)) (out []Command) {
 	c.advance(now)
+	c.expireGuards()
 	for _, k := range slices.SortedFunc(maps.Keys(c.keys()), compareKeys) {
 		h := c.offsets.groups[k]
 		if h != nil && len(h.offsets) > 0 {
@@ -108,7 +109,7 @@ func (c *Coordinator) Expire(now int64, name func(base.StreamID) (string, bool))
 			continue
 		}
 		delete(c.groups, k)
-		if h != nil && len(h.offsets) == 0 {
+		if h != nil && len(h.offsets) == 0 && h.pending.len() == 0 {
 			c.markDeleted(k)
 			out = append(out, &DeleteGroup{Key: k, IfUnused: true})
 		}
@@ -141,7 +142,7 @@ func (c *Coordinator) expired(h *holding, name func(base.StreamID) (string, bool
 			}
 			return c.ranOut(e, g, topic)
 		}
-		if !known || ended() {
+		if (!known || ended()) && !h.pending.unstable(p) {
 			cmd.Partitions = append(cmd.Partitions, p)
 			cmd.Before = max(cmd.Before, e.time+1)
 		}

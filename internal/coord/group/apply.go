@@ -22,6 +22,11 @@ func (o *Offsets) Apply(c Command) {
 				o.forget(e)
 			}
 		}
+		o.forgetPendingOf(c.Stream)
+	case *TxnCommitOffsets:
+		o.applyTxnCommit(c)
+	case *EndTxnOffsets:
+		o.applyTxnEnd(c)
 	case *SaveGroup:
 		h := o.hold(c.Key)
 		record := c.Record
@@ -45,6 +50,7 @@ func (o *Offsets) applyCommit(c *CommitOffsets) {
 			offset: at.Offset, epoch: at.Epoch, time: c.Time, expires: c.Expires, metadata: at.Metadata,
 		})
 		o.dirty[dirtyKey{Key: c.Key, Partition: at.Partition}] = struct{}{}
+		o.outdateAll(o.groups[c.Key], at.Partition)
 	}
 }
 
@@ -54,10 +60,15 @@ func (o *Offsets) applyDelete(c *DeleteOffsets) {
 		return
 	}
 	for _, p := range c.Partitions {
+		if c.Before != 0 && h.pending.unstable(p) {
+			continue // as an expiry that was decided now would
+		}
 		if e := h.offsets[p]; e != nil && (c.Before == 0 || e.time < c.Before) {
 			o.forget(e)
 		}
+		o.forgetPending(h, p)
 	}
+	o.forgetUnused(h)
 }
 
 func (o *Offsets) applyDeleteGroup(c *DeleteGroup) {
@@ -65,7 +76,7 @@ func (o *Offsets) applyDeleteGroup(c *DeleteGroup) {
 	if h == nil {
 		return
 	}
-	if c.IfUnused && (len(h.offsets) > 0 || h.hasMembers()) {
+	if c.IfUnused && (len(h.offsets) > 0 || h.pending.len() > 0 || h.hasMembers()) {
 		return
 	}
 	o.dropConsumers(h)
@@ -73,6 +84,7 @@ func (o *Offsets) applyDeleteGroup(c *DeleteGroup) {
 		h.record = nil
 		o.dirty[dirtyKey{Key: c.Key, record: true}] = struct{}{}
 	}
+	o.forgetAllPending(h)
 	for _, p := range h.partitions() {
 		o.forget(h.offsets[p])
 	}

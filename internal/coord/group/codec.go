@@ -19,6 +19,8 @@ const (
 	kindSaveGroup
 	kindSaveConsumers
 	kindDropConsumers
+	kindTxnCommitOffsets
+	kindEndTxnOffsets
 )
 
 // AppendCommand writes a command behind dst: version, kind, then the fields in the order of
@@ -31,9 +33,12 @@ func AppendCommand(dst []byte, c Command) []byte {
 func (c *CommitOffsets) appendTo(dst []byte) []byte {
 	dst = appendKey(append(dst, kindCommitOffsets), c.Key)
 	dst = binary.AppendVarint(dst, c.Time)
-	dst = binary.AppendVarint(dst, c.Expires)
-	dst = binary.AppendUvarint(dst, uint64(len(c.Offsets)))
-	for _, at := range c.Offsets {
+	return appendOffsets(binary.AppendVarint(dst, c.Expires), c.Offsets)
+}
+
+func appendOffsets(dst []byte, offsets []CommitOffset) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(offsets)))
+	for _, at := range offsets {
 		dst = appendPartition(dst, at.Partition)
 		dst = binary.AppendVarint(dst, at.Offset)
 		dst = binary.AppendVarint(dst, int64(at.Epoch))
@@ -117,6 +122,10 @@ func DecodeCommand(b []byte) (Command, error) {
 		c = r.saveConsumers()
 	case kindDropConsumers:
 		c = &DropConsumers{Key: r.key()}
+	case kindTxnCommitOffsets:
+		c = r.txnCommitOffsets()
+	case kindEndTxnOffsets:
+		c = r.endTxnOffsets()
 	default:
 		return nil, base.Errorf(base.CodeCorruption, "group command has unknown kind %d", b[1])
 	}
@@ -127,11 +136,14 @@ func DecodeCommand(b []byte) (Command, error) {
 }
 
 func (r *reader) commitOffsets() *CommitOffsets {
-	c := &CommitOffsets{Key: r.key(), Time: r.Int(), Expires: r.Int()}
+	return &CommitOffsets{Key: r.key(), Time: r.Int(), Expires: r.Int(), Offsets: r.offsets()}
+}
+
+func (r *reader) offsets() (out []CommitOffset) {
 	for range r.Count(20) {
-		c.Offsets = append(c.Offsets, CommitOffset{Partition: r.partition(), Offset: r.Int(), Epoch: r.Int32(), Metadata: r.Text()})
+		out = append(out, CommitOffset{Partition: r.partition(), Offset: r.Int(), Epoch: r.Int32(), Metadata: r.Text()})
 	}
-	return c
+	return out
 }
 
 func (r *reader) record() Record {

@@ -3,7 +3,7 @@ package group
 import "godwit/internal/base"
 
 // Command changes Offsets. It is one of *CommitOffsets, *DeleteOffsets, *DeleteGroup, *StreamDeleted,
-// *SaveGroup, *SaveConsumers and *DropConsumers.
+// *SaveGroup, *SaveConsumers, *DropConsumers, *TxnCommitOffsets and *EndTxnOffsets.
 type Command interface {
 	appendTo(dst []byte) []byte
 }

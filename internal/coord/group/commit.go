@@ -13,26 +13,39 @@ func (c *Coordinator) Commit(now int64, req *CommitRequest) (*CommitOffsets, Com
 	if req.Retention >= 0 {
 		cmd.Expires = max(c.now+req.Retention, 1)
 	}
-	out := CommitResponse{Errs: make([]*base.Error, len(req.Offsets))}
-	for i, at := range req.Offsets {
-		if len(at.Metadata) > c.opts.MaxMetadata {
-			out.Errs[i] = base.Errorf(base.CodeMetadataTooLarge, "offset metadata of %d bytes is above the limit of %d", len(at.Metadata), c.opts.MaxMetadata)
-			continue
-		}
-		cmd.Offsets = append(cmd.Offsets, at)
-	}
+	out := CommitResponse{}
+	cmd.Offsets, out.Errs = c.acceptable(req.Offsets)
 	if len(cmd.Offsets) == 0 {
 		return nil, out
 	}
-	if g := c.groups[req.Key]; g != nil && g.deleted {
-		c.create(req.Key)
-	}
+	c.revive(req.Key)
 	return cmd, out
+}
+
+// acceptable picks the offsets that may be committed; errs has one entry for each, nil for those.
+func (c *Coordinator) acceptable(offsets []CommitOffset) (good []CommitOffset, errs []*base.Error) {
+	errs = make([]*base.Error, len(offsets))
+	for i, at := range offsets {
+		if len(at.Metadata) > c.opts.MaxMetadata {
+			errs[i] = base.Errorf(base.CodeMetadataTooLarge, "offset metadata of %d bytes is above the limit of %d", len(at.Metadata), c.opts.MaxMetadata)
+			continue
+		}
+		good = append(good, at)
+	}
+	return good, errs
+}
+
+// revive makes a group that is being deleted live again: a commit follows.
+func (c *Coordinator) revive(k Key) {
+	if g := c.groups[k]; g != nil && g.deleted {
+		c.create(k)
+	}
 }
 
 // checkCommit finds out whether the request may commit: a member of the current generation, or anybody without
 // one while the group is empty. A group that does not exist yet is empty. CodeUnknownGroup stands for a
-// generation of a group that does not exist; Kafka says ILLEGAL_GENERATION below OffsetCommit 9.
+// generation of a group that does not exist; Kafka says ILLEGAL_GENERATION below OffsetCommit 9. In a transaction anybody without a
+// generation may.
 func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
 	if err := checkName(req.Key); err != nil {
 		return err
@@ -54,12 +67,18 @@ func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
 			return unknownMember(req.Key, req.MemberID)
 		}
 	}
-	if req.Generation < 0 && req.MemberID == "" && req.InstanceID == "" {
+	if req.anonymous() {
+		if req.transactional {
+			return nil
+		}
 		return base.Errorf(base.CodeUnknownMember, "group %q has members: only they can commit", req.Group)
 	}
 	m, err := c.current(req.Key, req.MemberID, req.InstanceID, req.Generation)
 	if err != nil {
 		return err
+	}
+	if req.transactional {
+		return nil // also between the phases of a rebalance, and it keeps no session
 	}
 	if g.state == CompletingRebalance {
 		return rebalancing(g)

@@ -3,10 +3,11 @@ package group
 import "godwit/internal/base"
 
 // checkConsumerCommit finds out whether the request may commit to a group of the consumer protocol: a member under its epoch,
-// or an earlier one as long as the member has had the partitions since; or anybody while the group is empty. As in Kafka, one
+// or an earlier one as long as the member has had the partitions since; or anybody while the group is empty, in a transaction anybody who
+// does not say. As in Kafka, one
 // partition that may not be committed fails them all.
 func checkConsumerCommit(g *consumerGroup, req *CommitRequest) *base.Error {
-	if req.Generation < 0 && len(g.members) == 0 {
+	if req.Generation < 0 && len(g.members) == 0 || req.transactional && req.anonymous() {
 		return nil
 	}
 	m := g.members[req.MemberID]

@@ -49,6 +49,7 @@ type Coordinator struct {
 	timers  timers
 	replies []Reply
 	changes []Command
+	guards  map[txnOf]*TxnGuard
 
 	consumers map[Key]*consumerGroup // all groups of the consumer protocol
 	assignors []assignor
@@ -63,6 +64,7 @@ func NewCoordinator(opts Options, offsets *Offsets, now int64) *Coordinator {
 		opts: opts, offsets: offsets, now: now,
 		groups:  map[Key]*group{},
 		waiting: map[uint64]*member{},
+		guards:  map[txnOf]*TxnGuard{},
 
 		consumers: map[Key]*consumerGroup{}, topics: noTopics{}, view: 1,
 		assignors: assignorsOf(opts.Consumer.Assignors),

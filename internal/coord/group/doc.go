@@ -12,6 +12,15 @@
 // holds the replies of the same call until they are committed. A new leader makes a new coordinator
 // from Offsets: members of stable groups go on as if nothing had happened, all others join again.
 //
+// Positions that a transaction commits are kept aside until it ends. Who hosts the coordinator
+//
+//  1. takes a guard, [Coordinator.TxnGuard]; unless it is verified, asks the transaction's coordinator whether the transaction is open and
+//     has the group, or lets it add the group;
+//  2. has [Coordinator.CommitTxn] make the command under that guard, and journals it;
+//  3. calls [Coordinator.EndTxn] with the end of the transaction, and journals that, each time that it comes: it may be repeated.
+//
+// Between the call and its command's place in the journal there must be nothing else of the group.
+//
 // A group's states and what moves it, as in Kafka:
 //
 //	Empty                a member joins: PreparingRebalance
@@ -33,4 +42,7 @@
 //
 //  7. The index by partition and the map by group hold the same entries.
 //  8. Decoding never allocates more than a small multiple of the input's length.
+//  9. What is kept aside is of a transaction whose end has yet to be journaled here.
+//  10. Of the commits of a partition that took effect, the last in the order of the journal counts: at once, or with its
+//     transaction, whichever of them ends last.
 package group

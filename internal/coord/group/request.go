@@ -148,6 +148,13 @@ type CommitRequest struct {
 	Classic    bool  // the request's version is only for members of the classic protocol (OffsetCommit below 9)
 	Retention  int64 // ms after which the offsets expire; -1 for the broker's rule
 	Offsets    []CommitOffset
+
+	transactional bool // see TxnCommitRequest
+}
+
+// anonymous reports whether the request says nothing of a member.
+func (r *CommitRequest) anonymous() bool {
+	return r.Generation < 0 && r.MemberID == "" && r.InstanceID == ""
 }
 
 // CommitOffset is the position of one partition.
@@ -171,6 +178,7 @@ type FetchOffsetsRequest struct {
 	MemberID   *string // checked by groups of the consumer protocol, with Epoch, unless nil with Epoch below 0
 	Epoch      int32
 	All        bool
+	Stable     bool // refuses partitions whose position an open transaction may change (KIP-447)
 	Partitions []Partition
 }
 
@@ -178,7 +186,8 @@ type FetchOffsetsRequest struct {
 // the group, ordered by stream and partition, if All was set.
 type FetchOffsetsResponse struct {
 	Err     *base.Error
-	Offsets []CommitOffset // Offset and Epoch are -1 where nothing is committed
+	Offsets []CommitOffset // Offset and Epoch are -1 where nothing is committed, or refused
+	Errs    []*base.Error  // CodeUnstableOffset where it was refused; nil if nothing was
 }
 
 // ListRequest lists the groups of a namespace.

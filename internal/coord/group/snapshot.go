@@ -19,6 +19,7 @@ const (
 	keyOffset    = 'o'
 	keyConsumers = 'c' // head of a group of the consumer protocol
 	keyConsumer  = 'm' // + member ID, not behind its length
+	keyPending   = 'p' // + what encodePending says
 )
 
 // Checkpoint hands out what changed since the last checkpoint, ordered by key; a nil value deletes the
@@ -37,7 +38,7 @@ func (o *Offsets) Checkpoint(emit func(key, value []byte)) {
 }
 
 func (d *dirtyKey) encode() []byte {
-	dst := make([]byte, 0, 1+2*binary.MaxVarintLen16+len(d.Namespace)+len(d.Group)+20)
+	dst := make([]byte, 0, 1+2*binary.MaxVarintLen16+len(d.Namespace)+len(d.Group)+28)
 	switch {
 	case d.record:
 		return appendKey(append(dst, keyRecord), d.Key)
@@ -45,6 +46,8 @@ func (d *dirtyKey) encode() []byte {
 		return appendKey(append(dst, keyConsumers), d.Key)
 	case d.consumers:
 		return append(appendKey(append(dst, keyConsumer), d.Key), d.member...)
+	case d.pending:
+		return d.encodePending(dst)
 	}
 	dst = appendKey(append(dst, keyOffset), d.Key)
 	dst = append(dst, d.Stream[:]...)
@@ -65,6 +68,9 @@ func (o *Offsets) value(d dirtyKey) []byte {
 	}
 	if d.consumers {
 		return h.consumers.value(d.member)
+	}
+	if d.pending {
+		return h.pending.value(d.producer, d.Partition)
 	}
 	e := h.offsets[d.Partition]
 	if e == nil {
@@ -103,6 +109,10 @@ func (o *Offsets) Restore(key, value []byte) error {
 		m := v.consumer(string(k.Take(len(k.B))))
 		if k.Whole() && v.Whole() && m.MemberID != "" {
 			o.restoreConsumers(name).members[m.MemberID] = m
+			return nil
+		}
+	case keyPending:
+		if o.restorePending(name, k, v) {
 			return nil
 		}
 	case keyOffset:

@@ -20,15 +20,18 @@ type Offsets struct {
 	// the same entries as the groups do.
 	byPartition map[base.StreamID]map[int32][]*entry
 	count       int                   // entries
+	arrivals    uint64                // order of the last position that was kept aside
 	dirty       map[dirtyKey]struct{} // what the next checkpoint has to write or delete
 }
 
-// holding is what is known of a group: it exists while something of its membership or an offset is saved.
+// holding is what is known of a group: it exists while something of its membership or an offset is saved, or kept aside by a
+// transaction.
 type holding struct {
 	key       Key
 	record    *Record    // of a classic group; never written in place
 	consumers *consumers // of a group of the consumer protocol; not both
 	offsets   map[Partition]*entry
+	pending   pendingTxns
 }
 
 // hasMembers reports whether members are saved.
@@ -52,14 +55,16 @@ type position struct {
 	metadata string
 }
 
-// dirtyKey names a stored item: the group's record, its head or a member under the consumer protocol, or its offset in
-// the partition.
+// dirtyKey names a stored item: the group's record, its head or a member under the consumer protocol, its offset in the
+// partition, or what a producer keeps aside there.
 type dirtyKey struct {
 	Key
 	Partition
 	record    bool
 	consumers bool
 	member    string // with consumers; empty: the head
+	pending   bool
+	producer  int64 // with pending
 }
 
 // NewOffsets is an empty state.
@@ -109,7 +114,12 @@ func (o *Offsets) Fetch(req *FetchOffsetsRequest) FetchOffsetsResponse {
 	out := FetchOffsetsResponse{Offsets: make([]CommitOffset, 0, len(want))}
 	for _, p := range want {
 		found := CommitOffset{Partition: p, Offset: -1, Epoch: -1}
-		if h != nil && h.offsets[p] != nil {
+		if h != nil && req.Stable && h.pending.unstable(p) {
+			if out.Errs == nil {
+				out.Errs = make([]*base.Error, len(want))
+			}
+			out.Errs[len(out.Offsets)] = base.Errorf(base.CodeUnstableOffset, "a transaction that is still open commits offsets of partition %d: try again", p.Index)
+		} else if h != nil && h.offsets[p] != nil {
 			e := h.offsets[p]
 			found.Offset, found.Epoch, found.Metadata = e.offset, e.epoch, e.metadata
 		}
@@ -170,7 +180,7 @@ func (o *Offsets) drop(e *entry) {
 
 // forgetUnused drops a group of which nothing is left.
 func (o *Offsets) forgetUnused(h *holding) {
-	if h.record == nil && h.consumers == nil && len(h.offsets) == 0 {
+	if h.record == nil && h.consumers == nil && len(h.offsets) == 0 && h.pending.len() == 0 {
 		delete(o.groups, h.key)
 	}
 }
@@ -187,7 +197,7 @@ func (o *Offsets) record(k Key) *Record {
 	return nil
 }
 
-// exists reports whether the group has a record or an offset.
+// exists reports whether something is known of the group.
 func (o *Offsets) exists(k Key) bool { return o.groups[k] != nil }
 
 // Check verifies guarantee 7 and panics where it does not hold.
@@ -195,7 +205,8 @@ func (o *Offsets) Check() {
 	seen := 0
 	for k, h := range o.groups {
 		invariants.Check(h.key == k, "group %v is filed under %v", h.key, k)
-		invariants.Check(h.record != nil || h.consumers != nil || len(h.offsets) > 0, "group %v is kept for nothing", k)
+		invariants.Check(h.record != nil || h.consumers != nil || len(h.offsets) > 0 || h.pending.len() > 0, "group %v is kept for nothing", k)
+		h.pending.check(k)
 		for p, e := range h.offsets {
 			invariants.Check(e.owner == h && e.partition == p, "group %v: offset of %v is filed under %v", k, e.partition, p)
 			_, ok := findEntry(o.byPartition[p.Stream][p.Index], k)
