@@ -74,6 +74,7 @@ const (
 	CodeInvalidShareSession              // share session epoch out of order
 	CodeShareSessionLimit                // no room for another share session; retriable
 	CodeUnsupportedVersion               // this member must use a later version of the request
+	CodeTwoPhaseCommit                   // two-phase commit is not enabled (KIP-939)
 )
 
 // Error is a failure caused by a request or by the state of the world, fit to be shown to the

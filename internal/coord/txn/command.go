@@ -41,7 +41,7 @@ type Head struct {
 	TimeoutMs      int32
 	Version        int16 // of the transaction, or of its end once that is decided
 	Serial         int64 // number of endings so far
-	Started        int64 // Unix ms at which the transaction began; -1: none is under way
+	Started        int64 // Unix ms at which the transaction began, or the last one; -1: none has since the producer initialized
 	Updated        int64 // Unix ms of the last change
 }
 

@@ -26,13 +26,17 @@
 // confirmation never counts for a later transaction. When a topic is deleted, its partitions leave all transactions: nothing is sent.
 //
 // Epochs (KIP-360, KIP-890). Version 2 raises the producer's epoch at each end, so that markers, and all requests of the next transaction, are
-// above whatever of the ended one is still under way. Version 1 ends with the epoch that the transaction has. An end that no client
-// asked for always raises it, which fences the producer. Clients get epochs up to 32,766; 32,767 is for the markers of the last transaction
-// and for fencing, so that a time-out never needs a new producer ID.
+// above whatever of the ended one is still under way. Version 1 ends with the epoch that the transaction has. An end that its producer did not
+// ask for always raises it: what the producer writes then is refused. As in Kafka 4.4, one of version 2 may still abort, and one of either version initialize,
+// with the epoch that it had, and go on (KIP-588). Clients get epochs up to 32,766; 32,767 is for the markers of the last transaction
+// of a producer ID and for fencing, so that a time-out never has to wait for a new one.
+//
+// Where this differs from Kafka: a producer that is no longer the current one cannot abort the current one's transaction by initializing; a producer that
+// goes on while its last transaction is not complete is told to try again, where Kafka fences it or does not know its new ID.
 //
 // Guarantees of the state:
 //
-//  1. (producer ID, epoch) of a transactional ID never goes back to what it was: the epoch of one producer ID never falls.
+//  1. The epoch of a producer ID never falls, and an ID that was given up never comes back.
 //  2. Only while it is Ongoing is anything added to a transaction; nothing is removed but by confirmation or by the deletion of a topic.
 //  3. An ID is preparing only as long as something is outstanding.
 //  4. Decoding never allocates more than a small multiple of the input's length.

@@ -121,16 +121,16 @@ type Description struct {
 	ProducerID int64
 	Epoch      int16
 	TimeoutMs  int32
-	Started    int64       // Unix ms at which the transaction began; -1: none is under way
+	Started    int64       // Unix ms at which the transaction began, or the last one; -1: none has since the producer initialized
 	Partitions []Partition // ordered
 	Groups     []string    // ordered
 }
 
 // Filter chooses transactional IDs of a namespace; they match all of what is said.
 type Filter struct {
-	Statuses    []string // names, in any case; none: all
+	Statuses    []string // names as Kafka spells them; none: all
 	ProducerIDs []int64  // none: all
-	Duration    int64    // ms that a transaction has to be under way at least; below 0: whether or not there is one (KIP-994)
+	Duration    int64    // only where Description.Started is longer ago, ms; below 0: all (KIP-994)
 	Pattern     string   // an RE2 expression for the whole transactional ID (KIP-1152); empty: all
 }
 

@@ -81,6 +81,7 @@ var kafkaErrors = [...]kafkaCodes{
 	base.CodeInvalidShareSession:  {data: kerr.InvalidShareSessionEpoch},
 	base.CodeShareSessionLimit:    {data: kerr.ShareSessionLimitReached},
 	base.CodeUnsupportedVersion:   {data: kerr.UnsupportedVersion},
+	base.CodeTwoPhaseCommit:       {data: kerr.TransactionalIDAuthorizationFailed},
 }
 
 // codesOf finds the row of an error; a code without a row is unexpected.
