@@ -87,7 +87,6 @@ func (c *Coordinator) Abort(now int64, k Key) *base.Error {
 // abort aborts the open transaction without its producer.
 func (c *Coordinator) abort(k Key, t *txn) {
 	h := c.preparing(t, PrepareAbort)
-	h.Version = Version2
 	h.raise()
 	c.decide(k, &Update{Key: k, Head: h})
 }
@@ -103,8 +102,9 @@ func (c *Coordinator) preparing(t *txn, prepared Status) Head {
 	return h
 }
 
-// raise raises the epoch. What the producer had is remembered.
+// raise raises the epoch for the markers. What the producer had is remembered.
 func (h *Head) raise() {
+	h.Version = Version2
 	h.LastProducerID, h.LastEpoch = h.ProducerID, h.Epoch
 	h.Epoch++
 }
