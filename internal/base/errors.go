@@ -74,6 +74,7 @@ const (
 	CodeInvalidShareSession              // share session epoch out of order
 	CodeShareSessionLimit                // no room for another share session; retriable
 	CodeUnsupportedVersion               // this member must use a later version of the request
+	CodeInvalidTopology                  // a topology that no topics could fit (KIP-1071)
 	CodeTwoPhaseCommit                   // two-phase commit is not enabled (KIP-939)
 )
 

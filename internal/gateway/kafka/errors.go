@@ -81,6 +81,7 @@ var kafkaErrors = [...]kafkaCodes{
 	base.CodeInvalidShareSession:  {data: kerr.InvalidShareSessionEpoch},
 	base.CodeShareSessionLimit:    {data: kerr.ShareSessionLimitReached},
 	base.CodeUnsupportedVersion:   {data: kerr.UnsupportedVersion},
+	base.CodeInvalidTopology:      {data: kerr.StreamsInvalidTopology},
 	base.CodeTwoPhaseCommit:       {data: kerr.TransactionalIDAuthorizationFailed},
 }
 
