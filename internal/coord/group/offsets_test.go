@@ -3,7 +3,6 @@ package group
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -13,38 +12,99 @@ import (
 	"godwit/internal/base"
 )
 
-// twin is the dumb implementation: one map, searched through.
+// twin is the dumb implementation: a list of all commits, searched through.
 type twin struct {
-	offsets map[Key]map[Partition]position
+	commits []twinCommit
 	records map[Key]Record
+}
+
+// twinCommit is one committed position, in the order of the journal.
+type twinCommit struct {
+	key     Key
+	at      Partition
+	pending bool // counts once the transaction is committed
+	id      int64
+	txn     int16 // epoch of the producer
+	position
+}
+
+// drop removes commits.
+func (w *twin) drop(which func(c *twinCommit) bool) {
+	w.commits = slices.DeleteFunc(w.commits, func(c twinCommit) bool { return which(&c) })
+}
+
+func (w *twin) any(which func(c *twinCommit) bool) bool {
+	return slices.ContainsFunc(w.commits, func(c twinCommit) bool { return which(&c) })
+}
+
+func (w *twin) unstable(k Key, p Partition) bool {
+	return w.any(func(c *twinCommit) bool { return c.key == k && c.at == p && c.pending })
+}
+
+// counted is what counts: the last commit that took effect.
+func (w *twin) counted() map[Key]map[Partition]position {
+	out := map[Key]map[Partition]position{}
+	for _, c := range w.commits {
+		if c.pending {
+			continue
+		}
+		if out[c.key] == nil {
+			out[c.key] = map[Partition]position{}
+		}
+		out[c.key][c.at] = c.position
+	}
+	return out
 }
 
 func (w *twin) apply(c Command) {
 	switch c := c.(type) {
 	case *CommitOffsets:
-		if w.offsets[c.Key] == nil {
-			w.offsets[c.Key] = map[Partition]position{}
-		}
 		for _, at := range c.Offsets {
-			w.offsets[c.Key][at.Partition] = position{at.Offset, at.Epoch, c.Time, c.Expires, at.Metadata}
+			w.commits = append(w.commits, twinCommit{key: c.Key, at: at.Partition, position: position{at.Offset, at.Epoch, c.Time, c.Expires, at.Metadata}})
 		}
+	case *TxnCommitOffsets:
+		w.applyTxn(c)
+	case *EndTxnOffsets:
+		of := func(e *twinCommit) bool {
+			return e.pending && e.key == c.Key && e.id == c.ProducerID && (e.txn < c.Epoch || e.txn == c.Epoch && c.Version < 2)
+		}
+		for i := range w.commits {
+			if e := &w.commits[i]; c.Commit && of(e) {
+				e.pending = false
+			}
+		}
+		w.drop(of)
 	case *DeleteOffsets:
 		for _, p := range c.Partitions {
-			if at, ok := w.offsets[c.Key][p]; ok && (c.Before == 0 || at.time < c.Before) {
-				delete(w.offsets[c.Key], p)
+			if at, ok := w.counted()[c.Key][p]; c.Before == 0 || ok && at.time < c.Before && !w.unstable(c.Key, p) {
+				w.drop(func(e *twinCommit) bool { return e.key == c.Key && e.at == p })
 			}
 		}
 	case *DeleteGroup:
-		if !c.IfUnused || len(w.offsets[c.Key]) == 0 && len(w.records[c.Key].Members) == 0 {
-			delete(w.offsets, c.Key)
+		of := func(e *twinCommit) bool { return e.key == c.Key }
+		if !c.IfUnused || !w.any(of) && len(w.records[c.Key].Members) == 0 {
+			w.drop(of)
 			delete(w.records, c.Key)
 		}
 	case *StreamDeleted:
-		for _, of := range w.offsets {
-			maps.DeleteFunc(of, func(p Partition, _ position) bool { return p.Stream == c.Stream })
-		}
+		w.drop(func(e *twinCommit) bool { return e.at.Stream == c.Stream })
 	case *SaveGroup:
 		w.records[c.Key] = c.Record
+	}
+}
+
+func (w *twin) applyTxn(c *TxnCommitOffsets) {
+	mine := func(e *twinCommit) bool { return e.pending && e.key == c.Key && e.id == c.ProducerID }
+	if w.any(func(e *twinCommit) bool { return mine(e) && e.txn > c.Epoch }) {
+		return
+	}
+	w.drop(func(e *twinCommit) bool { return mine(e) && e.txn < c.Epoch })
+	for _, at := range c.Offsets {
+		w.drop(func(e *twinCommit) bool { return mine(e) && e.at == at.Partition })
+		w.commits = append(w.commits, twinCommit{
+			key: c.Key, at: at.Partition, pending: true, id: c.ProducerID, txn: c.Epoch,
+			position: position{at.Offset, at.Epoch, c.Time, 0, at.Metadata},
+		})
 	}
 }
 
@@ -58,7 +118,7 @@ func genPartition(t *rapid.T) Partition {
 }
 
 func genCommand(t *rapid.T) Command {
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 15).Draw(t, "kind") {
 	case 0:
 		return &DeleteOffsets{Key: genKey(t), Before: rapid.Int64Range(0, 100).Draw(t, "before"), Partitions: rapid.SliceOfN(rapid.Custom(genPartition), 1, 3).Draw(t, "partitions")}
 	case 1:
@@ -74,20 +134,31 @@ func genCommand(t *rapid.T) Command {
 			})
 		}
 		return &SaveGroup{Key: genKey(t), Record: r}
+	case 5, 6, 7:
+		return &TxnCommitOffsets{Key: genKey(t), ProducerID: genProducer(t), Epoch: genEpoch(t), Time: rapid.Int64Range(0, 100).Draw(t, "time"), Offsets: genOffsets(t)}
+	case 8, 9:
+		return &EndTxnOffsets{Key: genKey(t), ProducerID: genProducer(t), Epoch: genEpoch(t), Version: rapid.Int16Range(1, 2).Draw(t, "version"), Commit: rapid.Bool().Draw(t, "commit")}
 	default:
-		c := &CommitOffsets{Key: genKey(t), Time: rapid.Int64Range(0, 100).Draw(t, "time"), Expires: rapid.Int64Range(0, 1).Draw(t, "expires")}
-		for range rapid.IntRange(1, 3).Draw(t, "offsets") {
-			c.Offsets = append(c.Offsets, CommitOffset{genPartition(t), rapid.Int64().Draw(t, "offset"), rapid.Int32().Draw(t, "epoch"), rapid.SampledFrom([]string{"", "note"}).Draw(t, "metadata")})
-		}
-		return c
+		return &CommitOffsets{Key: genKey(t), Time: rapid.Int64Range(0, 100).Draw(t, "time"), Expires: rapid.Int64Range(0, 1).Draw(t, "expires"), Offsets: genOffsets(t)}
 	}
 }
+
+func genOffsets(t *rapid.T) (out []CommitOffset) {
+	for range rapid.IntRange(1, 3).Draw(t, "offsets") {
+		out = append(out, CommitOffset{genPartition(t), rapid.Int64().Draw(t, "offset"), rapid.Int32().Draw(t, "epoch"), rapid.SampledFrom([]string{"", "note"}).Draw(t, "metadata")})
+	}
+	return out
+}
+
+func genProducer(t *rapid.T) int64 { return rapid.Int64Range(1, 3).Draw(t, "producer") }
+
+func genEpoch(t *rapid.T) int16 { return rapid.Int16Range(0, 2).Draw(t, "producer epoch") }
 
 // TestOffsetsAgreeWithTwin applies the same commands to both, and to a copy that lives from checkpoints.
 func TestOffsetsAgreeWithTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := NewOffsets()
-		w := &twin{map[Key]map[Partition]position{}, map[Key]Record{}}
+		w := &twin{records: map[Key]Record{}}
 		stored := map[string][]byte{}
 		for range rapid.IntRange(1, 40).Draw(rt, "commands") {
 			c := genCommand(rt)
@@ -131,9 +202,10 @@ func restored(t *rapid.T, stored map[string][]byte) *Offsets {
 }
 
 func compare(t *rapid.T, o *Offsets, w *twin) {
+	compareUnstable(t, o, w)
 	lowest := map[Partition]int64{}
 	n := 0
-	for k, of := range w.offsets {
+	for k, of := range w.counted() {
 		all := o.Fetch(&FetchOffsetsRequest{Key: k, All: true}).Offsets
 		if len(all) != len(of) {
 			t.Fatalf("group %v: %d offsets, want %d", k, len(all), len(of))
@@ -165,6 +237,34 @@ func compare(t *rapid.T, o *Offsets, w *twin) {
 	}
 }
 
+// compareUnstable wants the same positions to be held back.
+func compareUnstable(t *rapid.T, o *Offsets, w *twin) {
+	req := &FetchOffsetsRequest{Stable: true}
+	for s := range byte(3) {
+		for p := range int32(3) {
+			req.Partitions = append(req.Partitions, Partition{base.StreamID{s}, p})
+		}
+	}
+	for _, ns := range []string{"default", "tenant"} {
+		for _, name := range []string{"a", "b", "c"} {
+			req.Key = Key{ns, name}
+			got := o.Fetch(req)
+			for i, p := range req.Partitions {
+				want := w.unstable(req.Key, p)
+				if is := got.Errs != nil && got.Errs[i] != nil; is != want {
+					t.Fatalf("group %v, %v: held back %t, want %t", req.Key, p, is, want)
+				} else if is && got.Offsets[i].Offset != -1 {
+					t.Fatalf("group %v, %v: offset %d though it is held back", req.Key, p, got.Offsets[i].Offset)
+				}
+			}
+			known := w.any(func(c *twinCommit) bool { return c.key == req.Key })
+			if _, record := w.records[req.Key]; o.exists(req.Key) != (known || record) {
+				t.Fatalf("group %v exists: %t", req.Key, o.exists(req.Key))
+			}
+		}
+	}
+}
+
 // TestFormats pins the bytes of the journal and the checkpoint.
 func TestFormats(t *testing.T) {
 	k, p := Key{"default", "g"}, Partition{base.StreamID{15: 7}, 3}
@@ -184,6 +284,8 @@ func TestFormats(t *testing.T) {
 		{&DeleteGroup{Key: k, IfUnused: true}, "0103" + keyHex + "01"},
 		{&StreamDeleted{p.Stream}, "0104" + stream},
 		{&SaveGroup{Key: k, Record: record}, "0105" + keyHex + recordHex},
+		{&TxnCommitOffsets{Key: k, ProducerID: 4, Epoch: 5, Time: 1, Offsets: []CommitOffset{{p, 5, -1, "x"}}}, "0108" + keyHex + "080a02" + "01" + stream + "06" + "0a" + "01" + "0178"},
+		{&EndTxnOffsets{Key: k, ProducerID: 4, Epoch: 6, Version: 2, Commit: true}, "0109" + keyHex + "080c0401"},
 	} {
 		if got := fmt.Sprintf("%x", AppendCommand(nil, tc.command)); got != tc.want {
 			t.Errorf("%T is written as\n%s, want\n%s", tc.command, got, tc.want)
@@ -191,10 +293,12 @@ func TestFormats(t *testing.T) {
 	}
 	o := NewOffsets()
 	o.Apply(&SaveGroup{Key: k, Record: record})
+	o.Apply(&TxnCommitOffsets{Key: k, ProducerID: 4, Epoch: 5, Time: 1, Offsets: []CommitOffset{{p, 5, -1, "x"}}})
 	o.Apply(&CommitOffsets{Key: k, Time: 1, Expires: 2, Offsets: []CommitOffset{{p, 5, -1, "x"}}})
 	var got []string
 	o.Checkpoint(func(key, value []byte) { got = append(got, fmt.Sprintf("%x=%x", key, value)) })
-	want := []string{"67" + keyHex + "=01" + recordHex, "6f" + keyHex + stream + "00000003" + "=01" + "0a0102040178"}
+	want := []string{"67" + keyHex + "=01" + recordHex, "6f" + keyHex + stream + "00000003" + "=01" + "0a0102040178",
+		"70" + keyHex + "0000000000000004" + stream + "00000003" + "=01" + "0a" + "0101" + "0a0102" + "0178"}
 	if !slices.Equal(got, want) {
 		t.Errorf("checkpoint is\n%s, want\n%s", got, want)
 	}
@@ -209,7 +313,7 @@ func TestDamageIsReported(t *testing.T) {
 			t.Errorf("the first %d bytes of %d: %v", n, len(whole), err)
 		}
 	}
-	for _, b := range [][]byte{append(slices.Clone(whole), 0), {2, 1}, {1, 0}, {1, 9}} {
+	for _, b := range [][]byte{append(slices.Clone(whole), 0), {2, 1}, {1, 0}, {1, 10}} {
 		if _, err := DecodeCommand(b); err == nil {
 			t.Errorf("%x passed", b)
 		}
@@ -217,6 +321,7 @@ func TestDamageIsReported(t *testing.T) {
 	o := NewOffsets()
 	o.Apply(&CommitOffsets{Key: Key{"default", "g"}, Offsets: []CommitOffset{{Metadata: "x"}}})
 	o.Apply(&SaveGroup{Key: Key{"default", "g"}})
+	o.Apply(&TxnCommitOffsets{Key: Key{"default", "g"}, ProducerID: 1, Offsets: []CommitOffset{{Metadata: "x"}}})
 	o.Checkpoint(func(k, v []byte) {
 		for n := range k {
 			if NewOffsets().Restore(k[:n], v) == nil {
@@ -246,6 +351,8 @@ func FuzzDecodeCommand(f *testing.F) {
 		&DeleteOffsets{Key: Key{"default", "g"}, Partitions: []Partition{{}}},
 		&DeleteGroup{Key: Key{"default", "g"}},
 		&StreamDeleted{},
+		&TxnCommitOffsets{Key: Key{"default", "g"}, ProducerID: 1, Epoch: 2, Time: 3, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}},
+		&EndTxnOffsets{Key: Key{"default", "g"}, ProducerID: 1, Epoch: 3, Version: 2, Commit: true},
 		&SaveGroup{Key: Key{"default", "g"}, Record: Record{Members: []MemberRecord{{MemberID: "m", Protocols: []Protocol{{"p", []byte{1}}}}}}},
 	} {
 		f.Add(AppendCommand(nil, c))
@@ -272,6 +379,7 @@ func FuzzRestore(f *testing.F) {
 	o := NewOffsets()
 	o.Apply(&CommitOffsets{Key: Key{"default", "g"}, Time: 1, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}})
 	o.Apply(&SaveGroup{Key: Key{"default", "g"}, Record: Record{Members: []MemberRecord{{MemberID: "m"}}}})
+	o.Apply(&TxnCommitOffsets{Key: Key{"default", "g"}, ProducerID: 1, Epoch: 2, Time: 3, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}})
 	o.Checkpoint(func(k, v []byte) { f.Add(k, v) })
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		o := NewOffsets()

@@ -49,11 +49,16 @@ func (s *script) runOffsets(a args) {
 	case "commit":
 		s.commit(a)
 	case "fetch":
-		req := &FetchOffsetsRequest{Key: a.key(), All: a.Has("all")}
+		req := &FetchOffsetsRequest{Key: a.key(), All: a.Has("all"), Stable: a.Has("stable")}
 		for _, p := range a.List("p") {
 			req.Partitions = append(req.Partitions, partitionArg(p))
 		}
-		for _, o := range s.offsets.Fetch(req).Offsets {
+		found := s.offsets.Fetch(req)
+		for i, o := range found.Offsets {
+			if found.Errs != nil && found.Errs[i] != nil {
+				s.out.Say("%s: %s", partitionText(o.Partition), errText(found.Errs[i]))
+				continue
+			}
 			s.out.Say("%s: offset %d, epoch %d, %q", partitionText(o.Partition), o.Offset, o.Epoch, o.Metadata)
 		}
 	case "positions":
@@ -92,12 +97,23 @@ func (s *script) runOffsets(a args) {
 				s.stored[string(k)] = v
 			}
 		})
+	case "guard", "txn-commit", "txn-end":
+		s.runTxn(a)
 	default:
 		s.t.Fatalf("unknown command %q", a.Verb)
 	}
 }
 
 func (s *script) commit(a args) {
+	req := s.commitArgs(a)
+	cmd, out := s.c.Commit(s.now, req)
+	s.results(out.Err, out.Errs)
+	if cmd != nil {
+		s.journal([]Command{cmd})
+	}
+}
+
+func (s *script) commitArgs(a args) *CommitRequest {
 	req := &CommitRequest{
 		Key: a.key(), Generation: int32(a.Num("gen", -1)), MemberID: a.Str("m", ""), InstanceID: a.Str("instance", ""), Retention: a.Num("retention", -1),
 		Classic: a.Has("old"),
@@ -114,11 +130,7 @@ func (s *script) commit(a args) {
 		}
 		req.Offsets = append(req.Offsets, CommitOffset{partitionArg(p), n, int32(a.Num("epoch", -1)), metadata})
 	}
-	cmd, out := s.c.Commit(s.now, req)
-	s.results(out.Err, out.Errs)
-	if cmd != nil {
-		s.journal([]Command{cmd})
-	}
+	return req
 }
 
 func (s *script) deleteOffsets(a args) {

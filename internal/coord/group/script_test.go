@@ -26,11 +26,12 @@ type script struct {
 	c       *Coordinator
 	topics  topicTable
 	stored  map[string][]byte // checkpointed pairs
+	guards  map[string]*TxnGuard
 	out     *golden.Transcript
 }
 
 func newScript(t *testing.T, out *golden.Transcript) func(golden.Command) {
-	s := &script{t: t, out: out, opts: DefaultOptions(), offsets: NewOffsets(), topics: topicTable{}, stored: map[string][]byte{}}
+	s := &script{t: t, out: out, opts: DefaultOptions(), offsets: NewOffsets(), topics: topicTable{}, stored: map[string][]byte{}, guards: map[string]*TxnGuard{}}
 	s.lead()
 	return func(c golden.Command) {
 		s.run(args{c})

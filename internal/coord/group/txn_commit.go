@@ -38,9 +38,9 @@ func (c *Coordinator) TxnGuard(now int64, k Key, producer int64, epoch int16) (g
 	of := txnOf{k, producer}
 	g = c.guards[of]
 	switch {
-	case g != nil && g.epoch > epoch:
+	case g != nil && g.verified && g.epoch > epoch:
 		return nil, false, base.Errorf(base.CodeFencedProducer, "producer %d has epoch %d in group %q; the commit came with epoch %d", producer, g.epoch, k.Group, epoch)
-	case g == nil || g.epoch < epoch:
+	case g == nil || g.epoch != epoch:
 		g = &TxnGuard{epoch: epoch, since: c.now}
 		c.guards[of] = g
 	}
