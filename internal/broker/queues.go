@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 
-	"godwit/internal/base"
 	"godwit/internal/coord/share"
 	"godwit/internal/engine"
 	"godwit/internal/queue"
@@ -26,27 +25,19 @@ type (
 // decides to be committed. The result has one entry for each queue, in the order asked for. The codes:
 // CodeUnknownPartition means that the partition is not there, or the group has no queue in it (yet).
 func (b *Broker) ShareAcquire(ctx context.Context, req *ShareAcquire) []ShareAcquired {
-	out := make([]ShareAcquired, len(req.Queues))
-	for i := range out {
-		out[i].Err = base.Errorf(base.CodeNotReady, "queues are not served yet")
-	}
-	return out
+	return b.engine.ShareAcquire(ctx, req)
 }
 
 // ShareAcknowledge settles what members say about records they hold. The result has one error for each entry, nil
 // where all of it is committed, else a *base.Error and nothing of the entry counts: CodeInvalidRecordState if the member does not
 // hold a record, CodeInvalidRequest for a range that cannot be, CodeUnknownPartition as ShareAcquire.
 func (b *Broker) ShareAcknowledge(ctx context.Context, acks []ShareAcks) []error {
-	out := make([]error, len(acks))
-	for i := range out {
-		out[i] = base.Errorf(base.CodeNotReady, "queues are not served yet")
-	}
-	return out
+	return b.engine.ShareAcknowledge(ctx, acks)
 }
 
 // ShareRelease gives back at once what a member holds in queues, as when its session ends: these deliveries do not count.
 func (b *Broker) ShareRelease(ctx context.Context, member string, queues []ShareQueue) error {
-	return nil
+	return b.engine.ShareRelease(ctx, member, queues)
 }
 
 // NewShareWatch makes a watch over no queue. It tells that a queue may have something that it had not before: by new records
@@ -57,8 +48,15 @@ func (b *Broker) NewShareWatch() *ShareWatch { return b.engine.NewShareWatch() }
 // ShareOffsets tells how a share group's queues stand in partitions, one entry each in the order asked for; nil partitions: in
 // all in which it has a queue.
 func (b *Broker) ShareOffsets(ctx context.Context, k share.Key, partitions []share.Partition) ([]ShareOffset, error) {
-	return nil, base.Errorf(base.CodeNotReady, "queues are not served yet")
+	if partitions == nil {
+		all, err := b.ShareQueues(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		partitions = all
+	}
+	return b.engine.ShareOffsets(ctx, k, partitions), nil
 }
 
 // ShareRenews reports whether members of a group may renew locks (share.renew.acknowledge.enable, KIP-1222).
-func (b *Broker) ShareRenews(k share.Key) bool { return true }
+func (b *Broker) ShareRenews(k share.Key) bool { return b.engine.ShareSettings(k).Renew }

@@ -15,6 +15,8 @@ type checkpointer struct {
 	mu      sync.Mutex // one checkpoint at a time
 	pending []delta    // gathered, not yet flushed: kept when a flush fails
 	last    []uint64   // index of each shard at its last gathered delta
+	stores  []*shardStore
+	soon    chan struct{} // capacity 1: a checkpoint is wanted out of turn
 }
 
 // delta is what changed in one shard up to an index.
@@ -70,6 +72,9 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 		return err
 	}
 	e.ckpt.pending = nil
+	for _, s := range e.ckpt.stores {
+		s.flushed()
+	}
 	_, err = e.store.RemoveDead(from.File())
 	return err
 }
@@ -103,6 +108,7 @@ func (e *Engine) gather(ctx context.Context, l *loop) error {
 				value = append([]byte{}, value...)
 			}
 			d.vals = append(d.vals, value)
+			e.ckpt.stores[l.id].hand(d.keys[len(d.keys)-1], value)
 		})
 		e.ckpt.last[l.id] = d.index
 		e.ckpt.pending = append(e.ckpt.pending, d)
@@ -125,18 +131,19 @@ func (e *Engine) seal(number uint32) error {
 }
 
 // watchFiles makes a checkpoint whenever the log goes on to a new file, so that files are sealed
-// and what recovery would replay stays bounded.
+// and what recovery would replay stays bounded; and when much waits in memory for one.
 func (e *Engine) watchFiles() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
 		select {
 		case <-e.writer.Rolled():
-			if err := e.Checkpoint(ctx); err != nil {
-				e.opts.Log.Warn("checkpoint failed; it is tried again", "error", err)
-			}
+		case <-e.ckpt.soon:
 		case <-e.stop:
 			return
+		}
+		if err := e.Checkpoint(ctx); err != nil {
+			e.opts.Log.Warn("checkpoint failed; it is tried again", "error", err)
 		}
 	}
 }

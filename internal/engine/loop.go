@@ -68,6 +68,7 @@ type loop struct {
 
 	groups  groupHost
 	shares  shareHost
+	queues  queueHost
 	effects effectHost // shard 0 only
 }
 
@@ -126,8 +127,10 @@ func crashOnPanic() {
 // arm sets the timer for the next thing that time alone brings about.
 func (l *loop) arm() {
 	at, ok := l.groups.deadline()
-	if other, set := l.shares.deadline(); set && (!ok || other < at) {
-		at, ok = other, true
+	for _, deadline := range []func() (int64, bool){l.shares.deadline, l.queues.deadline} {
+		if other, set := deadline(); set && (!ok || other < at) {
+			at, ok = other, true
+		}
 	}
 	if !ok || at == l.armed || l.e.closed.Load() {
 		return
@@ -146,6 +149,7 @@ func (l *loop) tick() {
 	l.armed = 0
 	l.groups.tick(l)
 	l.shares.tick(l)
+	l.queues.tick(l)
 }
 
 // stop ends the timer.
@@ -196,6 +200,7 @@ func (l *loop) lead(term uint64) {
 	l.term, l.why = term, nil
 	l.groups.lead(l)
 	l.shares.lead(l)
+	l.queues.lead(l)
 	if l.id == base.MetaShard {
 		l.effects.resend(l)
 	}
@@ -206,6 +211,7 @@ func (l *loop) abandon() {
 	l.m.Abandon()
 	l.gen++
 	l.next = l.m.Index + 1
+	l.queues.lead(l)
 	if en := l.open; en != nil {
 		l.open = nil
 		l.fail(en, base.Errorf(base.CodeStorage, "an earlier write of this shard was refused: try again"))
@@ -413,6 +419,7 @@ func (l *loop) settle(en *entry) {
 	}
 	l.e.publish(l, applied)
 	l.shares.applied(l, en.cmd)
+	l.queues.applied(l, en.cmd, applied)
 	for _, d := range en.parts {
 		d.req.settle(1)
 	}

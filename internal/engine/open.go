@@ -77,7 +77,7 @@ func (e *Engine) open() error {
 		m.Shares.Configured(e.groupConfigs.put)
 	}
 	e.view.Store(machines[base.MetaShard].Meta.View)
-	e.ckpt.last = make([]uint64, len(machines))
+	e.ckpt.last, e.ckpt.soon = make([]uint64, len(machines)), make(chan struct{}, 1)
 	for i, m := range machines {
 		if e.ckpt.last[i], _, err = e.state.Applied(m.ID); err != nil {
 			return err
@@ -149,6 +149,9 @@ func (e *Engine) restore(shards int) ([]*shard.Machine, error) {
 		if machines[i], err = r.Done(index, term); err != nil {
 			return nil, err
 		}
+		s := &shardStore{store: e.state, id: id}
+		e.ckpt.stores = append(e.ckpt.stores, s)
+		machines[i].SetStored(s)
 	}
 	return machines, nil
 }

@@ -1,65 +1,71 @@
 package engine
 
-import "sync"
+import (
+	"sync"
 
-// queueWatches finds the watches of each queue of the node. Queues are watched by name, so a watch may be there before its
-// queue is.
-type queueWatches struct {
+	"godwit/internal/base"
+	"godwit/internal/coord/share"
+	"godwit/internal/shard"
+)
+
+// queueWatches finds the watches of each queue of the node. A watch may be there before its queue is.
+type queueWatches struct{ stripes [64]watchStripe }
+
+// watchStripe has the watches of the queues in some logs.
+type watchStripe struct {
 	mu sync.RWMutex
-	m  map[ShareQueue][]*ShareWatch
+	m  map[shard.QueueKey][]*ShareWatch
 }
+
+func (q *queueWatches) stripe(log base.LogID) *watchStripe { return &q.stripes[uint64(log)%64] }
 
 // signal tells the watches of a queue that it changed.
-func (q *queueWatches) signal(name ShareQueue) {
-	q.mu.RLock()
-	defer q.mu.RUnlock()
-	for _, w := range q.m[name] {
-		w.signal(name)
+func (q *queueWatches) signal(k shard.QueueKey) {
+	s := q.stripe(k.Log)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, w := range s.m[k] {
+		w.signal(k)
 	}
 }
 
-// ShareWatch tells one waiting reader that queues may have something that they had not before. Its owner uses it from one
-// goroutine; the loops signal it from theirs.
-type ShareWatch struct {
-	e      *Engine
-	queues map[ShareQueue]struct{}
-	c      chan struct{} // capacity 1
-
-	mu    sync.Mutex
-	ready []ShareQueue
-	has   map[ShareQueue]struct{}
+// signalLog tells the watches of all queues in a log, be they there or not.
+func (q *queueWatches) signalLog(log base.LogID) {
+	q.stripe(log).each(func(k shard.QueueKey) bool { return k.Log == log })
 }
 
-// NewShareWatch makes a watch over no queue.
-func (e *Engine) NewShareWatch() *ShareWatch {
-	return &ShareWatch{e: e, queues: map[ShareQueue]struct{}{}, c: make(chan struct{}, 1), has: map[ShareQueue]struct{}{}}
+// signalGroup tells the watches of all queues of a group.
+func (q *queueWatches) signalGroup(g share.Key) {
+	for i := range q.stripes {
+		q.stripes[i].each(func(k shard.QueueKey) bool { return k.Group == g })
+	}
 }
 
-// Add begins to watch a queue, which need not be there. It is idempotent.
-func (w *ShareWatch) Add(q ShareQueue) {
-	if _, ok := w.queues[q]; ok {
-		return
+func (s *watchStripe) each(match func(shard.QueueKey) bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for k, list := range s.m {
+		if match(k) {
+			for _, w := range list {
+				w.signal(k)
+			}
+		}
 	}
-	w.queues[q] = struct{}{}
-	all := &w.e.queueWatches
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.m == nil {
-		all.m = map[ShareQueue][]*ShareWatch{}
-	}
-	all.m[q] = append(all.m[q], w)
 }
 
-// Remove ends watching a queue. It is idempotent.
-func (w *ShareWatch) Remove(q ShareQueue) {
-	if _, ok := w.queues[q]; !ok {
-		return
+func (s *watchStripe) add(k shard.QueueKey, w *ShareWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = map[shard.QueueKey][]*ShareWatch{}
 	}
-	delete(w.queues, q)
-	all := &w.e.queueWatches
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	list := all.m[q]
+	s.m[k] = append(s.m[k], w)
+}
+
+func (s *watchStripe) remove(k shard.QueueKey, w *ShareWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.m[k]
 	for i, o := range list {
 		if o == w {
 			last := len(list) - 1
@@ -69,9 +75,57 @@ func (w *ShareWatch) Remove(q ShareQueue) {
 			break
 		}
 	}
-	if all.m[q] = list; len(list) == 0 {
-		delete(all.m, q)
+	if s.m[k] = list; len(list) == 0 {
+		delete(s.m, k)
 	}
+}
+
+// ShareWatch tells one waiting reader that queues may have something that they had not before. Its owner uses it from one
+// goroutine; the loops signal it from theirs.
+type ShareWatch struct {
+	e      *Engine
+	queues map[ShareQueue]shard.QueueKey
+	c      chan struct{} // capacity 1
+
+	mu    sync.Mutex
+	names map[shard.QueueKey]ShareQueue
+	ready []ShareQueue
+	has   map[shard.QueueKey]struct{}
+}
+
+// NewShareWatch makes a watch over no queue.
+func (e *Engine) NewShareWatch() *ShareWatch {
+	return &ShareWatch{e: e, queues: map[ShareQueue]shard.QueueKey{}, c: make(chan struct{}, 1),
+		names: map[shard.QueueKey]ShareQueue{}, has: map[shard.QueueKey]struct{}{}}
+}
+
+// Add begins to watch a queue, which need not be there; of a partition that is not there nothing is told. It is idempotent.
+func (w *ShareWatch) Add(q ShareQueue) {
+	if _, ok := w.queues[q]; ok {
+		return
+	}
+	_, k, err := w.e.locate(q)
+	if err != nil {
+		return
+	}
+	w.queues[q] = k
+	w.mu.Lock()
+	w.names[k] = q
+	w.mu.Unlock()
+	w.e.queueWatches.stripe(k.Log).add(k, w)
+}
+
+// Remove ends watching a queue. It is idempotent.
+func (w *ShareWatch) Remove(q ShareQueue) {
+	k, ok := w.queues[q]
+	if !ok {
+		return
+	}
+	delete(w.queues, q)
+	w.e.queueWatches.stripe(k.Log).remove(k, w)
+	w.mu.Lock()
+	delete(w.names, k)
+	w.mu.Unlock()
 }
 
 // C receives after at least one watched queue may have changed since the last Take.
@@ -98,11 +152,12 @@ func (w *ShareWatch) Close() {
 	}
 }
 
-// signal is called under the lock of all watches; it takes the watch's, never the other way round.
-func (w *ShareWatch) signal(q ShareQueue) {
+// signal is called under the lock of a stripe; it takes the watch's, never the other way round.
+func (w *ShareWatch) signal(k shard.QueueKey) {
 	w.mu.Lock()
-	if _, ok := w.has[q]; !ok {
-		w.has[q] = struct{}{}
+	q, ok := w.names[k]
+	if _, had := w.has[k]; ok && !had {
+		w.has[k] = struct{}{}
 		w.ready = append(w.ready, q)
 	}
 	w.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
@@ -110,6 +111,7 @@ func (h *shareHost) applied(l *loop, c *shard.Command) {
 		switch cmd := cmd.(type) {
 		case *share.SetConfig:
 			l.e.groupConfigs.put(cmd.Key, cmd.Values)
+			l.e.queueWatches.signalGroup(cmd.Key)
 		case *share.Update:
 			if len(cmd.Queues) > 0 {
 				h.dispatch(l, cmd.Key)
@@ -220,7 +222,10 @@ func (e *Engine) GroupConfig(k share.Key) map[string]string { return e.groupConf
 func (e *Engine) GroupConfigs(fn func(share.Key, map[string]string)) { e.groupConfigs.each(fn) }
 
 // configMap publishes the configurations of all groups of the node, since those who need them are in other shards.
-type configMap struct{ m sync.Map }
+type configMap struct {
+	m       sync.Map
+	version atomic.Uint64 // rises with each change
+}
 
 func (m *configMap) get(k share.Key) map[string]string {
 	v, ok := m.m.Load(k)
@@ -233,9 +238,10 @@ func (m *configMap) get(k share.Key) map[string]string {
 func (m *configMap) put(k share.Key, values map[string]string) {
 	if len(values) == 0 {
 		m.m.Delete(k)
-		return
+	} else {
+		m.m.Store(k, values)
 	}
-	m.m.Store(k, values)
+	m.version.Add(1)
 }
 
 func (m *configMap) each(fn func(share.Key, map[string]string)) {

@@ -84,18 +84,3 @@ func (h *shareHost) resend(l *loop) {
 		h.dispatch(l, k)
 	}
 }
-
-// workQueues makes and deletes queues of a group in this shard's partitions, and reports which of it is done. Shards keep no queues yet,
-// so it is done once the log is there.
-func (l *loop) workQueues(_ share.Key, work []queueWork, report func([]share.QueueVersion, error)) {
-	var done []share.QueueVersion
-	var failure error
-	for _, w := range work {
-		if _, ok := l.m.Log(w.log); !ok && w.Status == share.Initializing {
-			failure = base.Errorf(base.CodeNotReady, "the partition's log is not there yet")
-			continue
-		}
-		done = append(done, share.QueueVersion{Partition: w.Partition, Version: w.Version})
-	}
-	report(done, failure)
-}

@@ -272,6 +272,9 @@ func (s *queueSet) erase(put func(key, value []byte)) {
 	})
 }
 
+// IsQueueKey reports whether a key of the shard's state is one that a queue may look for in the store.
+func IsQueueKey(key []byte) bool { return len(key) > 0 && key[0] == keyQueue }
+
 // queueView is the part of the store that has one queue's keys.
 type queueView struct {
 	set    *queueSet
