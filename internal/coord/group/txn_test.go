@@ -204,7 +204,7 @@ func TestTxnModel(t *testing.T) {
 		w.c = NewCoordinator(DefaultOptions(), w.offsets, 0)
 		w.producers = []*txnClient{{id: 1, version: 2}, {id: 2, version: 2}, {id: 3, version: 1}}
 		actions := []func(){w.begin, w.begin, w.verify, w.verify, w.commit, w.commit, w.end, w.plain, w.apply, w.apply, w.restart}
-		for range rapid.IntRange(1, 100).Draw(rt, "steps") {
+		for range rapid.IntRange(50, 200).Draw(rt, "steps") {
 			actions[rapid.IntRange(0, len(actions)-1).Draw(rt, "action")]()
 		}
 		w.settle(len(w.journal))
