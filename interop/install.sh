@@ -50,7 +50,7 @@ install_java() {
 }
 
 install_java_apps() {
-	install_maven java-streams "$root/interop/java/streams/pom.xml" "$root/interop/java/streams"/*.java
+	install_maven java-apps "$root/interop/java/apps/pom.xml" "$root/interop/java/apps"/*.java
 	install_maven java-connect "$root/interop/java/connect/pom.xml"
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,23 +16,34 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// broker is a Godwit that keeps its address and its data over all its lives.
+// broker is a Godwit, or an Apache Kafka, that keeps its address and its data over all its lives.
 type broker struct {
-	w     *world
-	name  string
-	addr  string
-	dir   string
-	p     *process
-	lives int
+	w       *world
+	name    string
+	addr    string
+	command []string
+	ready   string // what it logs when it serves
+	p       *process
+	lives   int
 }
 
-// broker starts a Godwit with every limit as it is by default.
+// broker starts a Godwit with every limit as it is by default, or a Kafka if that is what the run is for.
 func (w *world) broker(name string) (*broker, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{w: w, name: name, addr: addr, dir: filepath.Join(w.dir, name+"-data")}
+	dir := filepath.Join(w.dir, name+"-data")
+	b := &broker{w: w, name: name, addr: addr, ready: "msg=ready",
+		command: []string{w.godwit, "serve", "--data", dir, "--kafka", addr, "--http", "off"}}
+	if w.kafka {
+		_, port, _ := net.SplitHostPort(addr)
+		script := filepath.Join(w.places.Source, "../bench/peers/kafka.sh")
+		b.ready, b.command = "Kafka Server started", []string{script, "run", dir}
+		if out, err := exec.Command(script, "prepare", dir, "default", port).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("prepare Kafka: %w: %s", err, out)
+		}
+	}
 	w.brokers = append(w.brokers, b)
 	return b, b.launch()
 }
@@ -46,9 +58,9 @@ func freeAddr() (string, error) {
 	return ln.Addr().String(), nil
 }
 
-// launch starts Godwit and waits until it says that it is ready.
+// launch starts the broker and waits until it says that it is ready.
 func (b *broker) launch() error {
-	p, err := b.w.start(b.name, []string{b.w.godwit, "serve", "--data", b.dir, "--kafka", b.addr, "--http", "off"}, nil)
+	p, err := b.w.start(b.name, b.command, nil)
 	if err != nil {
 		return err
 	}
@@ -59,7 +71,7 @@ func (b *broker) launch() error {
 		if err != nil {
 			return err
 		}
-		if strings.Count(string(log), "msg=ready") == b.lives {
+		if strings.Count(string(log), b.ready) == b.lives {
 			return nil
 		}
 		if !p.running() {
@@ -69,7 +81,7 @@ func (b *broker) launch() error {
 	return fmt.Errorf("%s is not ready after 30 s: %s", b.name, tail(p.log, 1000))
 }
 
-// restart kills Godwit with SIGKILL, leaves it down for a moment, and starts it again on its data.
+// restart kills the broker with SIGKILL, leaves it down for a moment, and starts it again on its data.
 func (b *broker) restart(down time.Duration) error {
 	if !b.p.running() {
 		return fmt.Errorf("%s ended by itself: %w: %s", b.name, b.p.err, tail(b.p.log, 1000))
@@ -82,7 +94,7 @@ func (b *broker) restart(down time.Duration) error {
 // complaint is a line in Godwit's log that no client should be able to cause.
 var complaint = regexp.MustCompile(`(?m)^.*(level=ERROR|panic| failed).*$`)
 
-// retire ends Godwit in order and says what was wrong with it: that it had ended before, does not end, or complains.
+// retire ends the broker in order and says what was wrong with it: that it had ended before, does not end, or complains.
 func (b *broker) retire() error {
 	if b.p == nil {
 		return nil
@@ -91,14 +103,14 @@ func (b *broker) retire() error {
 		return fmt.Errorf("%s ended by itself: %w: %s", b.name, b.p.err, tail(b.p.log, 1000))
 	}
 	b.p.signal(syscall.SIGTERM)
-	if err := b.p.wait(40 * time.Second); err != nil {
+	if err := b.p.wait(40 * time.Second); err != nil && !b.w.kafka {
 		return err
 	}
 	log, err := os.ReadFile(b.p.log)
 	if err != nil {
 		return err
 	}
-	if found := complaint.FindAll(log, -1); len(found) > 0 {
+	if found := complaint.FindAll(log, -1); len(found) > 0 && !b.w.kafka {
 		return fmt.Errorf("%s complains, %d lines, the first: %s", b.name, len(found), found[0])
 	}
 	return nil

@@ -271,12 +271,8 @@ func (p *pipeline) status(ctx context.Context) string {
 
 // disturb kills workers and broker in an order that is drawn, each once the pipeline has caught up after the one before.
 func (p *pipeline) disturb(ctx context.Context) (string, error) {
-	kills := connectKills
-	if p.w.long {
-		kills *= longer
-	}
 	counts := map[string]int{}
-	for _, i := range p.w.rand.Perm(kills) {
+	for _, i := range p.w.rand.Perm(p.w.killCount(connectKills)) {
 		if err := p.reach(ctx, p.written.Load(), connectPatience); err != nil {
 			return "", fmt.Errorf("%w, after the kills %v", err, counts)
 		}
@@ -294,11 +290,7 @@ func (p *pipeline) disturb(ctx context.Context) (string, error) {
 		}
 		counts[who]++
 	}
-	var said []string
-	for _, who := range slices.Sorted(maps.Keys(counts)) {
-		said = append(said, fmt.Sprintf("%s %d", who, counts[who]))
-	}
-	return strings.Join(said, ", "), nil
+	return listed(counts), nil
 }
 
 // check waits until every line is in the sink file and all offsets are committed, and looks at the topics.

@@ -29,6 +29,7 @@ var applications = []application{
 	{"mixed", mixed, 4 * time.Minute},
 	{"connect", connect, 8 * time.Minute},
 	{"connect-once", connectOnce, 8 * time.Minute},
+	{"copy", copying, 8 * time.Minute},
 }
 
 // world is what one application has.
@@ -37,7 +38,9 @@ type world struct {
 	godwit  string // the binary
 	dir     string // of this application, for data and logs
 	rand    *rand.Rand
+	kafka   bool // brokers are Apache Kafka, to try the applications
 	long    bool // as many faults as for a soak test
+	kills   int  // for those applications that count them; 0 leaves it to them
 	brokers []*broker
 
 	mu    sync.Mutex
@@ -71,6 +74,8 @@ func main() {
 	only := flag.String("apps", "", "comma-separated applications to run (default all: "+strings.Join(names(), ", ")+")")
 	seed := flag.Uint64("seed", 0, "seed of the faults; 0 draws one")
 	long := flag.Bool("long", false, "run each for many times as long")
+	kills := flag.Int("kills", 0, "how often to kill brokers, workers and clients (default: as fits -long)")
+	kafka := flag.Bool("kafka", false, "run on Apache Kafka, which bench/peers/kafka.sh has installed, to try the applications themselves")
 	flag.Parse()
 	places, err := installed.Find(*source, *built)
 	if err == nil {
@@ -99,7 +104,7 @@ func main() {
 			continue
 		}
 		w := &world{places: places, godwit: *godwit, dir: filepath.Join(places.Built, "applications", a.name),
-			rand: rand.New(rand.NewPCG(*seed, 0)), long: *long}
+			rand: rand.New(rand.NewPCG(*seed, 0)), kafka: *kafka, long: *long, kills: *kills}
 		start := time.Now()
 		text, err := w.perform(ctx, a)
 		if err != nil {
@@ -127,6 +132,17 @@ func names() []string {
 	return out
 }
 
+// killCount is how often an application kills: the number that was asked for, or short, many times more for a soak test.
+func (w *world) killCount(short int) int {
+	switch {
+	case w.kills > 0:
+		return w.kills
+	case w.long:
+		return short * longer
+	}
+	return short
+}
+
 // perform runs one application in a fresh folder and retires its brokers.
 func (w *world) perform(ctx context.Context, a application) (string, error) {
 	if err := os.RemoveAll(w.dir); err != nil {
@@ -135,7 +151,7 @@ func (w *world) perform(ctx context.Context, a application) (string, error) {
 	if err := os.MkdirAll(w.dir, 0o755); err != nil {
 		return "", err
 	}
-	limit := a.limit
+	limit := a.limit + time.Duration(w.kills)*time.Minute
 	if w.long {
 		limit *= longer
 	}

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -61,7 +59,7 @@ func mixed(ctx context.Context, w *world) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	c := &crowd{w: w, broker: b, past: newHistory(), log: bufio.NewWriter(file), sent: newSent(),
+	c := &crowd{w: w, broker: b, past: newHistory(), log: bufio.NewWriter(file), sent: newSent(mixedTopic, mixedPartitions, mixedRate),
 		kinds: map[string]string{}, counts: map[string]int{}}
 	defer func() {
 		c.logMu.Lock()
@@ -154,7 +152,7 @@ func (c *crowd) event(ctx context.Context) error {
 	}
 	what := c.w.rand.IntN(10)
 	if len(free) <= 3 || (what < 4 && len(c.members) < mixedMost) {
-		kind := mixedKinds[c.w.rand.IntN(len(mixedKinds))]
+		kind := c.wanted()
 		c.count("joined", kind)
 		return c.join(kind)
 	}
@@ -180,6 +178,18 @@ func (c *crowd) event(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// wanted draws a kind, one that has no member if there is such.
+func (c *crowd) wanted() string {
+	absent := slices.Clone(mixedKinds)
+	for _, p := range c.members {
+		absent = slices.DeleteFunc(absent, func(kind string) bool { return kind == c.kinds[p.name] })
+	}
+	if len(absent) == 0 {
+		absent = mixedKinds
+	}
+	return absent[c.w.rand.IntN(len(absent))]
 }
 
 func (c *crowd) count(event, who string) {
@@ -236,12 +246,8 @@ func (c *crowd) finish(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("no commit of %s was ever acknowledged", kind)
 		}
 	}
-	var events []string
-	for _, e := range slices.Sorted(maps.Keys(c.counts)) {
-		events = append(events, fmt.Sprintf("%s %d", e, c.counts[e]))
-	}
 	return fmt.Sprintf("%d records, each processed, %d again; %d tenures of %d members (%s), %d commits refused; the rest took %.1f s",
-		s.records, s.again, s.tenures, c.made, strings.Join(events, ", "), s.refused, rest.Seconds()), nil
+		s.records, s.again, s.tenures, c.made, listed(c.counts), s.refused, rest.Seconds()), nil
 }
 
 // watch asks for the group's offsets again and again until ctx ends.
@@ -297,74 +303,4 @@ func (c *crowd) settle(ctx context.Context, ends map[int32]int64, limit time.Dur
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-// sent is what the producer was told is written: the values by place.
-type sent struct {
-	mu     sync.Mutex
-	values map[int32]map[int64]string
-	err    error
-}
-
-func newSent() *sent { return &sent{values: map[int32]map[int64]string{}} }
-
-// produce writes numbered records at an even rate until ctx ends, and waits for all acknowledgements.
-func (s *sent) produce(ctx context.Context, b *broker) error {
-	cl, err := b.client(kgo.DefaultProduceTopic(mixedTopic), kgo.ProducerLinger(5*time.Millisecond))
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	const ticks = 50 // a second
-	tick := time.NewTicker(time.Second / ticks)
-	defer tick.Stop()
-	for n := 0; ctx.Err() == nil; {
-		for range mixedRate / ticks {
-			cl.Produce(context.WithoutCancel(ctx), &kgo.Record{Partition: int32(n % mixedPartitions), Value: []byte(strconv.Itoa(n))}, s.acked)
-			n++
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	return cl.Flush(ctx)
-}
-
-func (s *sent) acked(r *kgo.Record, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.err = err
-		return
-	}
-	if s.values[r.Partition] == nil {
-		s.values[r.Partition] = map[int64]string{}
-	}
-	if v, ok := s.values[r.Partition][r.Offset]; ok {
-		s.err = fmt.Errorf("records %s and %s were both acknowledged at offset %d of partition %d", v, r.Value, r.Offset, r.Partition)
-	}
-	s.values[r.Partition][r.Offset] = string(r.Value)
-}
-
-// all are the values by partition and offset. Nothing else writes to the topic, so that the offsets have no gap.
-func (s *sent) all() (map[int32][]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return nil, s.err
-	}
-	out := map[int32][]string{}
-	for p, values := range s.values {
-		for o := range int64(len(values)) {
-			v, ok := values[o]
-			if !ok {
-				return nil, fmt.Errorf("partition %d: %d records were acknowledged, none of them at offset %d", p, len(values), o)
-			}
-			out[p] = append(out[p], v)
-		}
-	}
-	return out, nil
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,4 +77,13 @@ func until(ctx context.Context, limit time.Duration, done func(context.Context) 
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// listed is "name count, name count", in the order of the names.
+func listed(counts map[string]int) string {
+	var said []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		said = append(said, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(said, ", ")
 }

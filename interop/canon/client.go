@@ -40,7 +40,8 @@ const usage = `usage:
   write BROKER TOPIC CODEC         batches on standard input, acknowledged offsets on standard output
   read BROKER COUNT TOPIC...       COUNT records of each topic by assigned partitions from offset 0
   group BROKER COUNT GROUP TOPIC   COUNT records as a member of a consumer group, committed
-  member BROKER GROUP TOPIC        a member of a consumer group until standard input ends`
+  member BROKER GROUP TOPIC        a member of a consumer group until standard input ends
+  copy BROKER GROUP IN OUT ID      the same, but it copies topic IN to OUT in transactions of this ID`
 
 // Main runs a client program: it dials the broker named on the command line and runs one command. It returns the exit code.
 func Main(args []string, dial func(broker string) Client) int {
@@ -50,6 +51,9 @@ func Main(args []string, dial func(broker string) Client) int {
 	}
 	if args[0] == "member" && len(args) == 4 {
 		return member(args[2], args[3], dial(args[1]))
+	}
+	if args[0] == "copy" && len(args) == 6 {
+		return transact(args[2], args[3], args[4], args[5], dial(args[1]))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // MemberLog is what a member of a group tells, one line each, written at once: a process that is killed has told all it did.
@@ -45,15 +46,52 @@ func (l MemberLog) Refused(err error) {
 	l.print("x %s", strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
+// Ended says that a transaction that copied n records ended, by a commit or by an abort that was meant.
+func (l MemberLog) Ended(committed bool, n int) {
+	if committed {
+		l.print("t %d", n)
+	} else {
+		l.print("u %d", n)
+	}
+}
+
+// Copier is a Client that has transactions.
+type Copier interface {
+	// Copy joins a consumer group and copies the records of a topic to the same partitions of another, in transactions that
+	// hold at most MemberBatch records and their offsets, until ctx ends. Every AbortEvery-th it aborts. The transactional ID is
+	// its group instance ID, too (KIP-345). It tells log how transactions end; one that fails does not end it.
+	Copy(ctx context.Context, group, in, out, id string, log MemberLog) error
+}
+
+// AbortEvery is how many transactions a copier makes for each that it aborts on purpose.
+const AbortEvery = 8
+
+// TransactionTimeout is long enough for a restart of the broker.
+const TransactionTimeout = 20 * time.Second
+
 // member runs a member until standard input ends.
 func member(group, topic string, c Client) int {
+	return untilInputEnds(func(ctx context.Context, log MemberLog) error { return c.Member(ctx, group, topic, log) })
+}
+
+// transact runs a copier until standard input ends.
+func transact(group, in, out, id string, c Client) int {
+	copier, ok := c.(Copier)
+	if !ok {
+		fmt.Fprintln(os.Stderr, "this client has no transactions")
+		return 2
+	}
+	return untilInputEnds(func(ctx context.Context, log MemberLog) error { return copier.Copy(ctx, group, in, out, id, log) })
+}
+
+func untilInputEnds(run func(context.Context, MemberLog) error) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	if err := c.Member(ctx, group, topic, MemberLog{&lines{w: os.Stdout}}); err != nil {
+	if err := run(ctx, MemberLog{&lines{w: os.Stdout}}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -1,6 +1,7 @@
 """The interop client on aiokafka."""
 
 import asyncio
+import logging
 import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
@@ -69,11 +70,13 @@ class Turns(ConsumerRebalanceListener):
 
 
 async def member(broker, group_id, topic):
+    logging.basicConfig(format="%(asctime)s %(name)s %(message)s", level=logging.INFO)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=broker, group_id=group_id, partition_assignment_strategy=(RangePartitionAssignor,),
         enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=canon.MEMBER_SESSION_MS,
-        rebalance_timeout_ms=canon.MEMBER_REBALANCE_MS, max_poll_interval_ms=canon.MEMBER_REBALANCE_MS,
-        heartbeat_interval_ms=canon.MEMBER_HEARTBEAT_MS, fetch_max_wait_ms=canon.MEMBER_FETCH_MS)
+        rebalance_timeout_ms=canon.MEMBER_REBALANCE_MS,
+        # Who has not polled for that long is not let join again; while a rebalance lasts, nothing is polled here.
+        max_poll_interval_ms=300000, heartbeat_interval_ms=canon.MEMBER_HEARTBEAT_MS, fetch_max_wait_ms=canon.MEMBER_FETCH_MS)
     turns = Turns()
     await consumer.start()
     consumer.subscribe([topic], listener=turns)
