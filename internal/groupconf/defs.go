@@ -11,10 +11,7 @@ const (
 	maxLong = math.MaxInt64
 )
 
-const (
-	inBackground = "Assignments are computed at once."
-	noStandby    = "Standby tasks are assigned by the streams coordinator."
-)
+const inBackground = "Assignments are computed at once."
 
 // defs is ordered by name.
 var defs = []Def{
@@ -51,7 +48,7 @@ var defs = []Def{
 	{Name: "share.session.timeout.ms", Type: topicconf.Int, Default: "45000", Min: 1, Max: maxInt, Low: 45_000, High: 60_000, Synonym: "group.share.session.timeout.ms", Effect: true,
 		Doc: "Milliseconds without a heartbeat after which a member of a share group is removed."},
 	{Name: "streams.acceptable.recovery.lag", Type: topicconf.Long, Default: "10000", Max: maxLong, Internal: true, Synonym: "group.streams.acceptable.recovery.lag",
-		Doc: "Records that a client of a streams group may lack and still get an active task.", Note: "There are no warm-up tasks."},
+		Doc: "Records that a client of a streams group may lack and still get an active task.", Note: "Told to clients; there are no warm-up tasks, as in Kafka 4.4."},
 	{Name: "streams.assignment.interval.ms", Type: topicconf.Int, Default: "1000", Max: maxInt, High: 15_000, Synonym: "group.streams.assignment.interval.ms", Effect: true,
 		Doc: "Milliseconds that lie between two assignments of a streams group at least."},
 	{Name: assignorName, Type: topicconf.String, Unset: true, Broker: "sticky", Synonym: "group.streams.assignors", Effect: true,
@@ -63,13 +60,13 @@ var defs = []Def{
 	{Name: "streams.initial.rebalance.delay.ms", Type: topicconf.Int, Default: "3000", Max: maxInt, Synonym: "group.streams.initial.rebalance.delay.ms", Effect: true,
 		Doc: "Milliseconds for which a new streams group waits for more clients before its first assignment."},
 	{Name: "streams.num.standby.replicas", Type: topicconf.Int, Default: "0", Max: maxInt, High: 2, Bound: highOnly, Synonym: "group.streams.num.standby.replicas", Effect: true,
-		Doc: "Standby tasks for each task of a streams group.", Note: noStandby},
+		Doc: "Standby tasks for each task of a streams group."},
 	{Name: "streams.num.warmup.replicas", Type: topicconf.Int, Default: "2", Max: maxInt, High: 20, Bound: highOnly, Internal: true, Synonym: "group.streams.num.warmup.replicas",
-		Doc: "Warm-up tasks of a streams group at most.", Note: "There are no warm-up tasks."},
-	{Name: tagsName, Type: topicconf.List, Default: "", Synonym: "group.streams.rack.aware.assignment.tags",
-		Doc: "Client tags over which a streams group's standby tasks are spread.", Note: "The assignor does not look at tags."},
+		Doc: "Warm-up tasks of a streams group at most.", Note: "There are no warm-up tasks, as in Kafka 4.4."},
+	{Name: tagsName, Type: topicconf.List, Default: "", Synonym: "group.streams.rack.aware.assignment.tags", Effect: true,
+		Doc: "Client tags over which a streams group's standby tasks are spread. Members that lack one are told; the assignor does not look at them, as in Kafka 4.4."},
 	{Name: "streams.session.timeout.ms", Type: topicconf.Int, Default: "45000", Min: 1, Max: maxInt, Low: 45_000, High: 60_000, Synonym: "group.streams.session.timeout.ms", Effect: true,
 		Doc: "Milliseconds without a heartbeat after which a member of a streams group is removed."},
-	{Name: "streams.task.offset.interval.ms", Type: topicconf.Int, Default: "60000", Min: 1, Max: maxInt, Low: 15_000, Bound: lowOnly, Internal: true, Synonym: "group.streams.task.offset.interval.ms",
-		Doc: "Milliseconds between two reports of a warm-up task's offsets.", Note: "There are no warm-up tasks."},
+	{Name: "streams.task.offset.interval.ms", Type: topicconf.Int, Default: "60000", Min: 1, Max: maxInt, Low: 15_000, Bound: lowOnly, Internal: true, Synonym: "group.streams.task.offset.interval.ms", Effect: true,
+		Doc: "Milliseconds between two reports of how far a client of a streams group has the state of its tasks."},
 }

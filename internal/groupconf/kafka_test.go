@@ -108,7 +108,7 @@ func TestResolve(t *testing.T) {
 		t.Errorf("consumer: got %+v, want %+v", got, want)
 	}
 	if got, want := ResolveStreams(map[string]string{"streams.num.standby.replicas": "1", assignorName: "sticky"}, nil),
-		(Streams{Modern{45_000, 5_000, 1_000}, 3_000, 1, "sticky"}); got != want {
+		(Streams{Modern{45_000, 5_000, 1_000}, 3_000, 1, "sticky", 60_000, 10_000, ""}); got != want {
 		t.Errorf("streams: got %+v, want %+v", got, want)
 	}
 	for v, want := range map[string]Reset{"earliest": {Earliest: true}, "latest": {}, "by_duration:-pt-2s": {ByTime: true, Back: 2_000}} {

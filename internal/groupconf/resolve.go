@@ -36,9 +36,12 @@ type Share struct {
 // Streams are the settings of a streams group.
 type Streams struct {
 	Modern
-	InitialDelay int64 // ms
-	Standbys     int
-	Assignor     string // empty: the broker's first
+	InitialDelay   int64 // ms
+	Standbys       int
+	Assignor       string // empty: the broker's first
+	OffsetInterval int64  // ms between two reports of a member's changelogs
+	RecoveryLag    int64  // records
+	Tags           string // client tags over which standby tasks are to be spread, divided by commas
 }
 
 // ResolveConsumer works out a consumer group's settings: explicit ones before the broker's before the defaults. The maps,
@@ -68,10 +71,13 @@ func ResolveShare(values, defaults map[string]string) Share {
 func ResolveStreams(values, defaults map[string]string) Streams {
 	l := lookup{values, defaults}
 	return Streams{
-		Modern:       l.modern("streams"),
-		InitialDelay: l.long("streams.initial.rebalance.delay.ms"),
-		Standbys:     int(l.long("streams.num.standby.replicas")),
-		Assignor:     l.get(assignorName),
+		Modern:         l.modern("streams"),
+		InitialDelay:   l.long("streams.initial.rebalance.delay.ms"),
+		Standbys:       int(l.long("streams.num.standby.replicas")),
+		Assignor:       l.get(assignorName),
+		OffsetInterval: l.long("streams.task.offset.interval.ms"),
+		RecoveryLag:    l.long("streams.acceptable.recovery.lag"),
+		Tags:           l.get(tagsName),
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // pure lists the packages that decide: state and command in, state, results and effects out. The same
 // input gives the same output on every replica, so they cannot reach a clock, a random source, a lock,
 // a goroutine or the outside.
-var pure = []string{"base", "varint", "invariants", "compress", "recordbatch", "topicconf", "partlog", "queue", "meta", "coord/group", "coord/share", "coord/txn", "groupconf", "shard"}
+var pure = []string{"base", "varint", "invariants", "compress", "recordbatch", "topicconf", "partlog", "queue", "meta", "coord/group", "coord/share", "coord/streams", "coord/txn", "groupconf", "shard"}
 
 // pools lists the pure packages that may keep scratch memory in a sync.Pool: codecs, whose results do
 // not depend on it.
