@@ -38,9 +38,10 @@ type consumerGroup struct {
 	unsaved bool                // the head is not saved as it stands
 }
 
+// newConsumerGroup begins a group in epoch 1, so that its first member brings epoch 2, as in Kafka.
 func newConsumerGroup(k Key) *consumerGroup {
 	return &consumerGroup{
-		key: k, members: map[string]*consumer{}, statics: map[string]*consumer{}, owners: map[Partition]*consumer{},
+		key: k, ConsumerHead: ConsumerHead{Epoch: 1, AssignmentEpoch: 1}, members: map[string]*consumer{}, statics: map[string]*consumer{}, owners: map[Partition]*consumer{},
 		names: map[string]int{}, regexes: map[string]*expression{},
 		dirty: map[string]struct{}{}, removed: map[string]struct{}{},
 	}

@@ -15,9 +15,17 @@ import (
 // ApiVersions itself (KIP-511).
 //
 //   - 1: throttle time
-//   - 3: flexible; the client's software, checked as Kafka does
-//   - 4: features may begin at version 0
+//   - 3: flexible; the client's software, checked as Kafka does; features (KIP-584)
+//   - 4: features whose versions begin at 0 are shown among those that are supported
 //   - 5: the cluster and node that the client means to talk to (KIP-1242)
+
+// features are those that clients and tools look for, in the version that is in force always; each could be at 0, which is off.
+var features = []struct {
+	name    string
+	version int16
+}{
+	{"group.version", 1}, // groups of the consumer protocol (KIP-848)
+}
 
 // softwareName is Kafka's rule for the name and the version of a client's software.
 var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
@@ -36,6 +44,13 @@ func (s *Server) apiVersions(_ context.Context, rc *request, req *kmsg.ApiVersio
 			continue
 		}
 		resp.ApiKeys = append(resp.ApiKeys, apiRange(&a.api))
+	}
+	resp.FinalizedFeaturesEpoch = 0
+	for _, f := range features {
+		if req.Version >= 4 {
+			resp.SupportedFeatures = append(resp.SupportedFeatures, kmsg.ApiVersionsResponseSupportedFeature{Name: f.name, MaxVersion: f.version})
+		}
+		resp.FinalizedFeatures = append(resp.FinalizedFeatures, kmsg.ApiVersionsResponseFinalizedFeature{Name: f.name, MaxVersionLevel: f.version, MinVersionLevel: f.version})
 	}
 	return resp, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,8 +218,14 @@ func TestApiVersions(t *testing.T) {
 	}
 	for version := int16(0); version <= 5; version++ {
 		resp := call[*kmsg.ApiVersionsResponse](p, version, named("test", "1.0"))
-		if resp.ErrorCode != 0 || len(resp.ApiKeys) != len(listAPIs()) || len(resp.FinalizedFeatures) > 0 || len(resp.SupportedFeatures) > 0 {
+		if resp.ErrorCode != 0 || len(resp.ApiKeys) != len(listAPIs()) {
 			t.Errorf("version %d: %+v", version, resp)
+		}
+		finalized := slices.IndexFunc(resp.FinalizedFeatures, func(f kmsg.ApiVersionsResponseFinalizedFeature) bool {
+			return f.Name == "group.version" && f.MinVersionLevel == 1 && f.MaxVersionLevel == 1
+		})
+		if (finalized >= 0) != (version >= 3) || (len(resp.SupportedFeatures) > 0) != (version >= 4) {
+			t.Errorf("version %d: features %+v of %+v", version, resp.FinalizedFeatures, resp.SupportedFeatures)
 		}
 		if k := resp.ApiKeys[0]; k.ApiKey != 0 || k.MinVersion != 0 || k.MaxVersion != 13 {
 			t.Errorf("Produce is announced as %+v", k)
