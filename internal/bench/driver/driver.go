@@ -53,6 +53,8 @@ type Traits struct {
 	Acks    bool // a producer is told that its message was taken
 	Retains bool // a durable subscription gets what was sent while nobody consumed
 	Replays bool // a subscription made later can read what was sent before
+	Commits bool // a consumer can be told to make its place durable, and is told when it is
+	Atomic  bool // several messages can become visible together or not at all
 }
 
 // Layout is what a scenario needs before its first message.
@@ -78,6 +80,8 @@ type Subscription struct {
 	// FromStart begins with the first message the target still has; otherwise with the first one sent
 	// after Consume returned ready. Durable subscriptions of the layout begin at its beginning anyway.
 	FromStart bool
+	// Committed leaves out the messages of atomic batches that are not complete, where the protocol would deliver them.
+	Committed bool
 }
 
 // Space is a layout that exists.
@@ -113,6 +117,9 @@ type ProducerOptions struct {
 	// client library's own buffers are sized so that it can be reached. A driver may allow fewer where its
 	// server, not its client, holds what is unacknowledged, and says so.
 	InFlight int
+	// Atomic, if not 0, puts messages into batches that become visible together or not at all: one is completed so long after its first
+	// message, or by Flush. Done is called then. Only where the protocol has it (Traits).
+	Atomic time.Duration
 	// Done is called once for each message that Send took, from any goroutine: err is nil when the
 	// target has acknowledged it. It must not block.
 	Done func(tag uint64, err error)
@@ -139,6 +146,12 @@ type ConsumerOptions struct {
 	// Handle is called for each message, for one consumer from one goroutine at a time. Payload is only
 	// valid during the call. Returning false leaves the message unacknowledged (AckEach).
 	Handle func(d Delivery) bool
+	// Commit is asked after every message that Handle took: on true the consumer makes its place durable, that message included, and
+	// waits until the target says that it is, before the next one is handled. Only for durable subscriptions, and where the protocol has
+	// it (Traits). Nil leaves it to the client's usual way.
+	Commit func() bool
+	// Committed is told, by the goroutine that calls Handle, what came of it and how long that took. Not nil where Commit is not.
+	Committed func(took time.Duration, err error)
 	// Lost is told what the target or the client library says about messages it will not deliver, in its
 	// own words; it may be nil. Called from any goroutine.
 	Lost func(said string)

@@ -60,6 +60,11 @@ func Run(t *testing.T, target Target) {
 		{"a killed consumer's message is delivered again", target.AckEach, testKilled},
 		{"each message is acknowledged once", target.AckEach, testAckEach},
 		{"acknowledging each message is refused", !target.AckEach, testAckEachRefused},
+		{"what a consumer committed does not come again", traits.Commits, testCommits},
+		{"an atomic batch appears when it is complete", traits.Atomic, testAtomic},
+		{"an atomic batch that is not completed never appears", traits.Atomic, testAtomicGivenUp},
+		{"messages are passed on to another space", traits.Commits, func(b *bench) { testTransform(b, false) }},
+		{"messages are passed on atomically", traits.Atomic, func(b *bench) { testTransform(b, true) }},
 		{"removed messages are gone", target.Discards, testDiscard},
 	} {
 		if c.when {

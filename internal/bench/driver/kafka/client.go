@@ -30,6 +30,11 @@ type client struct {
 
 // connect makes a client; network is the driver's if it is nil. It fails if no broker answers.
 func (d *kafka) connect(ctx context.Context, network *driver.Network, options ...kgo.Opt) (*client, error) {
+	return d.connectBy(ctx, kgo.NewClient, network, options...)
+}
+
+// connectBy is connect with a function that makes the library's client.
+func (d *kafka) connectBy(ctx context.Context, make func(...kgo.Opt) (*kgo.Client, error), network *driver.Network, options ...kgo.Opt) (*client, error) {
 	if network == nil {
 		network = d.o.Net
 	}
@@ -43,7 +48,7 @@ func (d *kafka) connect(ctx context.Context, network *driver.Network, options ..
 		return conn, err
 	}
 	var err error
-	c.Client, err = kgo.NewClient(append([]kgo.Opt{
+	c.Client, err = make(append([]kgo.Opt{
 		kgo.SeedBrokers(strings.Split(d.o.URL.Host, ",")...),
 		kgo.ClientID(clientID),
 		kgo.WithContext(own),

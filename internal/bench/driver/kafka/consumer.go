@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,9 @@ const recordsPerPoll = 500
 // Consumer joins the subscription's group, or reads all partitions by itself.
 func (s *space) Consumer(ctx context.Context, sub driver.Subscription, o driver.ConsumerOptions) (driver.Consumer, error) {
 	c := &consumer{space: s, o: o, ended: make(chan struct{}), next: make(map[place]int64)}
+	if o.Commit != nil && (!sub.Durable || sub.AckEach) {
+		return nil, driver.Unsupported("only members of a consumer group commit their place")
+	}
 	var options []kgo.Opt
 	var err error
 	if sub.Durable || sub.Shared || sub.AckEach {
@@ -30,6 +34,9 @@ func (s *space) Consumer(ctx context.Context, sub driver.Subscription, o driver.
 	}
 	if err != nil {
 		return nil, err
+	}
+	if sub.Committed {
+		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
 	if c.client, err = s.d.connect(ctx, o.Net, options...); err != nil {
 		return nil, err
@@ -59,7 +66,8 @@ type consumer struct {
 	ended  chan struct{} // closed when poll has returned
 	closed atomic.Bool
 
-	next map[place]int64 // offset after the last record that poll has seen of a partition
+	next    map[place]int64 // offset after the last record that poll has seen of a partition
+	unsaved []*kgo.Record   // where the client commits when it is told to: the last record handled of each partition since the last commit
 }
 
 // alone reads from where the partitions begin or, now, end, without a group.
@@ -95,16 +103,24 @@ func (c *consumer) member(ctx context.Context, sub driver.Subscription) ([]kgo.O
 		}
 		return options, nil
 	}
-	options = append(options,
-		kgo.ConsumerGroup(c.group.name),
-		kgo.ConsumeResetOffset(kgo.NoResetOffset().AtStart()),
-		kgo.AutoCommitMarks(),
-		kgo.BlockRebalanceOnPoll(), // what was polled is handled and marked before anybody else gets the partition
-	)
-	if t := c.space.d.settings.session; t > 0 {
-		options = append(options, kgo.SessionTimeout(t), kgo.HeartbeatInterval(t/10))
+	options = append(options, c.group.options(c.space.d.settings.session)...)
+	if c.o.Commit != nil {
+		return append(options, kgo.DisableAutoCommit()), nil
 	}
-	return options, nil
+	return append(options, kgo.AutoCommitMarks()), nil
+}
+
+// options are those of every member of a consumer group.
+func (g *group) options(session time.Duration) []kgo.Opt {
+	options := []kgo.Opt{
+		kgo.ConsumerGroup(g.name),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset().AtStart()),
+		kgo.BlockRebalanceOnPoll(), // what was polled is handled and marked before anybody else gets the partition
+	}
+	if session > 0 {
+		options = append(options, kgo.SessionTimeout(session), kgo.HeartbeatInterval(session/10))
+	}
+	return options
 }
 
 // assigned waits until the group has settled with this consumer in it.
@@ -213,17 +229,48 @@ func (c *consumer) take(ctx context.Context, topic string, p *kgo.FetchPartition
 			r.Ack(kgo.AckRelease) // without that the client would accept it
 		case ok:
 			last = r
+			if c.o.Commit != nil {
+				c.handled(r)
+			}
 		}
 	}
 	if n := len(p.Records); n > 0 && !share {
 		c.next[place{topic, p.Partition}] = p.Records[n-1].Offset + 1
 	}
-	if last != nil && c.group != nil {
+	if last != nil && c.group != nil && c.o.Commit == nil {
 		c.client.MarkCommitRecords(last)
 	}
 	if p.Err != nil && c.client.Err() == nil && ctx.Err() == nil {
 		c.trouble(ctx, topic, p)
 	}
+}
+
+// handled notes a record that was, and commits if that is asked for.
+func (c *consumer) handled(r *kgo.Record) {
+	i := slices.IndexFunc(c.unsaved, func(u *kgo.Record) bool { return u.Partition == r.Partition && u.Topic == r.Topic })
+	if i < 0 {
+		c.unsaved = append(c.unsaved, r)
+	} else {
+		c.unsaved[i] = r
+	}
+	if !c.o.Commit() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout) // a commit under way is not given up when the consumer is closed
+	defer cancel()
+	begin := time.Now()
+	err := c.save(ctx)
+	c.o.Committed(time.Since(begin), err)
+}
+
+// save commits what is not committed yet, in one request.
+func (c *consumer) save(ctx context.Context) error {
+	if len(c.unsaved) == 0 {
+		return nil
+	}
+	err := c.client.CommitRecords(ctx, c.unsaved...)
+	c.unsaved = c.unsaved[:0]
+	return err
 }
 
 // trouble reports what cannot be delivered, and goes on after it.
@@ -305,7 +352,11 @@ func (c *consumer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var err error
-	if c.group != nil && !c.group.share {
+	switch {
+	case c.group == nil || c.group.share:
+	case c.o.Commit != nil:
+		err = c.save(ctx)
+	default:
 		err = c.client.CommitMarkedOffsets(ctx)
 	}
 	if c.group != nil {

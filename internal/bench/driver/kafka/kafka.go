@@ -24,6 +24,7 @@ type kafka struct {
 	admin    *kadm.Client // on client
 
 	members atomic.Int64 // of share groups, so far
+	atomics atomic.Int64 // producers and transformers with transactions, so far
 
 	mu      sync.Mutex
 	clients map[*client]struct{} // guarded by mu; of consumers and producers that were not closed yet
@@ -96,7 +97,9 @@ func (d *kafka) needShareGroups(ctx context.Context) error {
 }
 
 func (d *kafka) Traits() driver.Traits {
-	return driver.Traits{Acks: d.settings.acks != kgo.NoAck(), Retains: true, Replays: true}
+	return driver.Traits{
+		Acks: d.settings.acks != kgo.NoAck(), Retains: true, Replays: true, Commits: true, Atomic: d.settings.idempotent,
+	}
 }
 
 // Close ends what was not closed as well.

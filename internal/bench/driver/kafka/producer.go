@@ -29,12 +29,10 @@ const (
 )
 
 func (s *space) Producer(ctx context.Context, o driver.ProducerOptions) (driver.Producer, error) {
-	options := append(s.d.settings.producer(o.NoAck),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MaxBufferedRecords(max(o.InFlight+1, topicsPerClient)),
-		kgo.RecordDeliveryTimeout(deliveryTimeout),
-		kgo.ProducerBatchMaxBytes(maxBatch),
-	)
+	if o.Atomic > 0 {
+		return s.atomicProducer(ctx, o)
+	}
+	options := s.d.settings.sender(o.NoAck, o.InFlight)
 	p := &producer{space: s, done: o.Done, window: newWindow(o.InFlight), ended: make(chan struct{})}
 	p.slots.New = func() any {
 		r := new(slot)
@@ -114,13 +112,16 @@ func (p *producer) Send(ctx context.Context, m driver.Message) error {
 	}
 	r := p.slots.Get().(*slot)
 	r.tag = m.Tag
-	binary.BigEndian.PutUint32(r.key[:], m.Key)
-	r.record = kgo.Record{
-		Topic: p.space.topics[m.Destination], Partition: p.space.partition(m.Key), Key: r.key[:], Value: m.Payload,
-	}
+	p.space.record(&r.record, r.key[:], m)
 	// Not with ctx: what was taken goes on when the call is over.
 	p.clients[m.Destination/topicsPerClient].Produce(context.Background(), &r.record, r.promise)
 	return nil
+}
+
+// record fills in the record of a message; key has room for four bytes and is part of it.
+func (s *space) record(r *kgo.Record, key []byte, m driver.Message) {
+	binary.BigEndian.PutUint32(key, m.Key)
+	*r = kgo.Record{Topic: s.topics[m.Destination], Partition: s.partition(m.Key), Key: key, Value: m.Payload}
 }
 
 // partition spreads keys evenly. Senders usually spread them over the destinations by their remainder; that of the

@@ -72,6 +72,16 @@ func readSettings(u *url.URL) (s settings, err error) {
 	return s, nil
 }
 
+// sender are the options of a client that sends, with so many records in flight.
+func (s settings) sender(noAck bool, inFlight int) []kgo.Opt {
+	return append(s.producer(noAck),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(max(inFlight+1, topicsPerClient)),
+		kgo.RecordDeliveryTimeout(deliveryTimeout),
+		kgo.ProducerBatchMaxBytes(maxBatch),
+	)
+}
+
 // producer are the client's options that settings ask for.
 func (s settings) producer(noAck bool) []kgo.Opt {
 	if noAck {
