@@ -50,7 +50,7 @@ func (c *Coordinator) List(req *ListRequest) ListResponse {
 		return len(filter) == 0 || slices.ContainsFunc(filter, func(f string) bool { return strings.EqualFold(f, value) })
 	}
 	for k := range c.keys() {
-		if k.Namespace != req.Namespace {
+		if k.Namespace != req.Namespace || c.opts.Streams.Exists(k) {
 			continue
 		}
 		l := Listing{Group: k.Group, State: Empty, Type: TypeClassic}
@@ -137,6 +137,9 @@ func (c *Coordinator) expired(h *holding, name func(base.StreamID) (string, bool
 		e := h.offsets[p]
 		topic, known := name(p.Stream)
 		ended := func() bool {
+			if c.opts.Streams.Exists(h.key) {
+				return !c.opts.Streams.Reads(h.key, topic) && c.tooOld(e, e.time)
+			}
 			if consumers != nil {
 				return !c.readsTopic(consumers, topic) && c.tooOld(e, e.time)
 			}

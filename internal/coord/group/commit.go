@@ -50,6 +50,9 @@ func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
 	if err := checkName(req.Key); err != nil {
 		return err
 	}
+	if c.opts.Streams.Exists(req.Key) {
+		return c.opts.Streams.CheckCommit(req)
+	}
 	if c.taken(req.Key) {
 		return notConsumer(req.Key)
 	}
@@ -97,7 +100,8 @@ func (c *Coordinator) DeleteOffsets(req *DeleteOffsetsRequest) (*DeleteOffsets, 
 	if err := checkName(req.Key); err != nil {
 		return nil, DeleteOffsetsResponse{Err: err}
 	}
-	if !c.exists(req.Key) {
+	streams := c.opts.Streams.Exists(req.Key)
+	if !c.exists(req.Key) && !streams {
 		return nil, DeleteOffsetsResponse{Err: unknownGroup(req.Key)}
 	}
 	g := c.group(req.Key)
@@ -109,7 +113,7 @@ func (c *Coordinator) DeleteOffsets(req *DeleteOffsetsRequest) (*DeleteOffsets, 
 	cmd := &DeleteOffsets{Key: req.Key}
 	out := DeleteOffsetsResponse{Errs: make([]*base.Error, len(req.Partitions))}
 	for i, p := range req.Partitions {
-		if live && g.reads(p.Name) || consumers != nil && c.readsTopic(consumers, p.Name) {
+		if live && g.reads(p.Name) || consumers != nil && c.readsTopic(consumers, p.Name) || streams && c.opts.Streams.Reads(req.Key, p.Name) {
 			out.Errs[i] = base.Errorf(base.CodeGroupSubscribed, "members of group %q read %q", req.Group, p.Name)
 			continue
 		}
@@ -121,14 +125,14 @@ func (c *Coordinator) DeleteOffsets(req *DeleteOffsetsRequest) (*DeleteOffsets, 
 	return cmd, out
 }
 
-// DeleteGroup makes the command that deletes a group without members.
+// DeleteGroup makes the command that deletes a group without members. That of a streams group is DeleteStreams.
 func (c *Coordinator) DeleteGroup(k Key) (*DeleteGroup, *base.Error) {
 	if g := c.consumers[k]; g != nil && len(g.members) > 0 {
 		return nil, base.Errorf(base.CodeNonEmptyGroup, "group %q has members", k.Group)
 	}
 	g := c.group(k)
 	switch {
-	case !c.exists(k):
+	case !c.exists(k) || c.opts.Streams.Exists(k):
 		return nil, unknownGroup(k)
 	case g != nil && g.state != Empty:
 		return nil, base.Errorf(base.CodeNonEmptyGroup, "group %q has members", k.Group)

@@ -47,6 +47,9 @@ func (m *consumer) stale(format string, args ...any) *base.Error {
 // CheckFetch refuses a member of a group of the consumer protocol that is not at the epoch it says; nil for who does
 // not say, and for groups of other types.
 func (c *Coordinator) CheckFetch(req *FetchOffsetsRequest) *base.Error {
+	if c.opts.Streams.Exists(req.Key) {
+		return c.opts.Streams.CheckFetch(req)
+	}
 	g := c.consumers[req.Key]
 	if g == nil || req.MemberID == nil && req.Epoch < 0 {
 		return nil

@@ -22,6 +22,8 @@ type Options struct {
 
 	// Taken reports whether a name belongs to a group of a type that is decided elsewhere. nil: none does.
 	Taken func(Key) bool
+	// Streams has those of the groups of other types whose offsets are here; Taken reports them, too. nil: there are none.
+	Streams Streams
 }
 
 // DefaultOptions are Kafka's.
@@ -60,6 +62,9 @@ type Coordinator struct {
 // NewCoordinator takes over the groups as they were last saved: members have one session from now to
 // show themselves.
 func NewCoordinator(opts Options, offsets *Offsets, now int64) *Coordinator {
+	if opts.Streams == nil {
+		opts.Streams = noStreams{}
+	}
 	c := &Coordinator{
 		opts: opts, offsets: offsets, now: now,
 		groups:  map[Key]*group{},
