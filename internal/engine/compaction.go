@@ -153,6 +153,9 @@ func (e *Engine) cleanLogs(ctx context.Context, jobs []compactJob, now int64) er
 			plans[i] = trimPlan{stream: batch[i].stream, partition: batch[i].partition}
 		}
 		positions, err := e.positions(ctx, plans)
+		if err == nil {
+			err = e.queuePositions(ctx, plans, positions)
+		}
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (e *Engine) carryOut(ctx context.Context, plans []trimPlan, cause shard.Cau
 	if err != nil {
 		return err
 	}
-	byShard := map[base.ShardID][]shard.Trim{}
+	byShard := map[base.ShardID][]logTrim{}
 	for i := range plans {
 		p := &plans[i]
 		part := p.stream.Partitions[p.partition]
@@ -110,17 +110,18 @@ func (e *Engine) carryOut(ctx context.Context, plans []trimPlan, cause shard.Cau
 		if err != nil {
 			return err
 		}
-		byShard[part.Shard] = append(byShard[part.Shard], shard.Trim{Log: part.Log, Start: p.start, Losses: losses})
+		count, err := e.counter(p, part.Log)
+		if err != nil {
+			return err
+		}
+		byShard[part.Shard] = append(byShard[part.Shard], logTrim{shard.Trim{Log: part.Log, Start: p.start, Losses: losses}, p, cause, count})
 	}
 	for id := range e.loops {
 		trims := byShard[base.ShardID(id)]
 		if trims == nil {
 			continue
 		}
-		_, err := e.Decide(ctx, base.ShardID(id), func(*shard.Machine, int64) (*shard.Command, error) {
-			return &shard.Command{Trim: trims}, nil
-		})
-		if err != nil {
+		if err := e.trim(ctx, base.ShardID(id), trims); err != nil {
 			return err
 		}
 	}
@@ -185,7 +186,7 @@ func (e *Engine) countRecords(log base.LogID, from, to int64, holes bool) (int64
 	}
 	var n int64
 	err := e.store.Batches(log, from, to, nil, func(b segment.BatchRef) bool {
-		n += min(int64(b.Records), min(b.Last+1, to)-max(b.Base, from))
+		n += recordsWithin(&b, from, to)
 		return true
 	})
 	return n, err

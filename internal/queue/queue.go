@@ -178,6 +178,23 @@ func (q *Queue) far(now, until int64, apart int) bool {
 	return q.view != nil && until > now && (until > now+q.Options.Horizon || q.Options.MaxRuns > 0 && apart >= q.Options.MaxRuns)
 }
 
+// Undone lists the offsets below one that are not Done, those beyond the window included: what a Trim to there takes.
+func (q *Queue) Undone(below int64) (out []Span) {
+	g := q.guess()
+	g.runs.each(g.start, min(below, g.end)-1, func(r *run) bool {
+		r.pieces(func(p run) {
+			if p.last = min(p.last, below-1); p.state != Done && p.first <= p.last {
+				out = join(out, Span{p.first, p.last})
+			}
+		})
+		return true
+	})
+	if g.end < below {
+		out = join(out, Span{g.end, below - 1})
+	}
+	return out
+}
+
 // Trim follows the log's start.
 func (q *Queue) Trim(now, start int64) Command {
 	if start <= q.guess().start {

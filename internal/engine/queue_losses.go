@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+
+	"godwit/internal/base"
+	"godwit/internal/coord/group"
+	"godwit/internal/queue"
+	"godwit/internal/shard"
+	"godwit/internal/storage/segment"
+)
+
+// logTrim is a trim that is to be proposed, and what has to be known to say what it costs the queues of its log.
+type logTrim struct {
+	shard.Trim
+	plan  *trimPlan
+	cause shard.Cause
+	count func(from, to int64) int64 // records in [from, to), as far as the trim goes
+}
+
+// counter makes the count of a trim. Where compaction makes holes the batches are listed now, since the loop does not wait for
+// disks.
+func (e *Engine) counter(p *trimPlan, log base.LogID) (func(from, to int64) int64, error) {
+	if !p.stream.Config.CleanupCompact {
+		return func(from, to int64) int64 { return to - from }, nil
+	}
+	st, ok := e.State(log)
+	if !ok {
+		return func(int64, int64) int64 { return 0 }, nil
+	}
+	var batches []segment.BatchRef
+	err := e.store.Batches(log, st.Start, p.start, nil, func(b segment.BatchRef) bool {
+		b.File = nil
+		batches = append(batches, b)
+		return true
+	})
+	return func(from, to int64) (n int64) {
+		for i := range batches {
+			n += recordsWithin(&batches[i], from, to)
+		}
+		return n
+	}, err
+}
+
+// recordsWithin counts the records of a batch in [from, to). One that is only partly inside counts by its share of
+// offsets.
+func recordsWithin(b *segment.BatchRef, from, to int64) int64 {
+	return max(0, min(int64(b.Records), min(b.Last+1, to)-max(b.Base, from)))
+}
+
+// trim proposes trims of one shard, with what they cost the queues there, and has the queues follow.
+func (e *Engine) trim(ctx context.Context, id base.ShardID, trims []logTrim) error {
+	done, t := make(chan struct{}), newTicket()
+	var failure error
+	e.loop(id).post(message{call: func(l *loop) {
+		if !t.use() {
+			return
+		}
+		c := &shard.Command{}
+		for i := range trims {
+			tr := trims[i].Trim
+			tr.Losses = append(tr.Losses, l.queueLosses(&trims[i])...)
+			c.Trim = append(c.Trim, tr)
+		}
+		t.done()
+		l.command(c, func(_ *shard.Applied, err error) { failure = err; close(done) })
+		for i := range trims {
+			l.queues.follow(l, trims[i].Log, trims[i].Start)
+		}
+	}})
+	if err := e.await(ctx, done); err != nil {
+		t.withdraw()
+		return err
+	}
+	return failure
+}
+
+// queueLosses says what a trim takes from the queues of its log: records that they had not done with, be it that nobody
+// looked at them, or that who did has not said so.
+func (l *loop) queueLosses(t *logTrim) (out []shard.Loss) {
+	log, ok := l.m.Writable(t.Log)
+	if !ok || l.term == 0 {
+		return nil
+	}
+	l.m.QueuesOf(t.Log, func(k shard.QueueKey, q *queue.Queue) {
+		loss := shard.Loss{Namespace: k.Group.Namespace, Group: k.Group.Group, Stream: t.plan.stream.ID, Name: t.plan.stream.Name,
+			Partition: t.plan.partition, From: -1, To: t.Start, Cause: t.cause}
+		for _, s := range q.Undone(t.Start) {
+			from := max(s.First, log.Start())
+			if from > s.Last {
+				continue
+			}
+			if loss.From < 0 {
+				loss.From = from
+			}
+			loss.Count += t.count(from, s.Last+1)
+		}
+		if loss.Count > 0 {
+			out = append(out, loss)
+		}
+	})
+	return out
+}
+
+// queuePositions tells which offsets of logs the queues there have not looked at. What compaction takes from a queue's
+// window, records that it gave out or is about to, is not counted.
+func (e *Engine) queuePositions(ctx context.Context, plans []trimPlan, out map[group.Partition][]position) error {
+	byShard := map[base.ShardID][]*trimPlan{}
+	for i := range plans {
+		p := &plans[i]
+		id := p.stream.Partitions[p.partition].Shard
+		byShard[id] = append(byShard[id], p)
+	}
+	for id := range e.loops {
+		of := byShard[base.ShardID(id)]
+		if of == nil {
+			continue
+		}
+		err := e.Call(ctx, base.ShardID(id), func(m *shard.Machine) {
+			for _, p := range of {
+				at := group.Partition{Stream: p.stream.ID, Index: p.partition}
+				m.QueuesOf(p.stream.Partitions[p.partition].Log, func(k shard.QueueKey, q *queue.Queue) {
+					out[at] = append(out[at], position{group.Key(k.Group), q.End()})
+				})
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
