@@ -7,6 +7,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/partlog"
 	"godwit/internal/varint"
 )
@@ -57,10 +58,11 @@ type Appended struct {
 // Command is one decision of the shard's leader. Exactly one kind of content is set. Appends and commands of
 // groups and queues are in binary, all other kinds in JSON: they are rare, and a person can read them in a dump.
 type Command struct {
-	Append []Appended      `json:"-"`
-	Groups []group.Command `json:"-"`
-	Shares []share.Command `json:"-"`
-	Queues []QueueCommand  `json:"-"`
+	Append  []Appended        `json:"-"`
+	Groups  []group.Command   `json:"-"`
+	Shares  []share.Command   `json:"-"`
+	Streams []streams.Command `json:"-"`
+	Queues  []QueueCommand    `json:"-"`
 
 	Create []base.LogID    `json:"create,omitempty"` // logs that begin to exist
 	Drop   []base.LogID    `json:"drop,omitempty"`   // logs that cease to
@@ -83,6 +85,7 @@ const (
 	formatAppend   = 4
 	formatShares   = 6
 	formatQueues   = 7
+	formatStreams  = 8
 )
 
 // Flags of a batch in an append command.
@@ -95,31 +98,16 @@ const (
 
 // Encode writes the command behind dst.
 func (c *Command) Encode(dst []byte) []byte {
-	if c.Groups != nil {
-		dst = append(dst, formatGroups)
-		for _, g := range c.Groups {
-			b := group.AppendCommand(nil, g)
-			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
-		}
-		return dst
-	}
-	if c.Shares != nil {
-		dst = append(dst, formatShares)
-		for _, s := range c.Shares {
-			b := share.AppendCommand(nil, s)
-			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
-		}
-		return dst
-	}
-	if c.Queues != nil {
-		dst = append(dst, formatQueues)
-		for i := range c.Queues {
-			b := c.Queues[i].appendTo(nil)
-			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
-		}
-		return dst
-	}
-	if c.Append == nil {
+	switch {
+	case c.Groups != nil:
+		return appendEach(append(dst, formatGroups), c.Groups, group.AppendCommand)
+	case c.Shares != nil:
+		return appendEach(append(dst, formatShares), c.Shares, share.AppendCommand)
+	case c.Queues != nil:
+		return appendEach(append(dst, formatQueues), c.Queues, func(dst []byte, q QueueCommand) []byte { return q.appendTo(dst) })
+	case c.Streams != nil:
+		return appendEach(append(dst, formatStreams), c.Streams, streams.AppendCommand)
+	case c.Append == nil:
 		b, err := json.Marshal(c)
 		if err != nil {
 			panic(err) // only plain values
@@ -140,6 +128,15 @@ func (c *Command) Encode(dst []byte) []byte {
 			dst = binary.AppendUvarint(dst, uint64(a.ProducerEpoch))
 			dst = appendTxn(dst, &a.Batch)
 		}
+	}
+	return dst
+}
+
+// appendEach writes commands behind their lengths.
+func appendEach[T any](dst []byte, list []T, encode func([]byte, T) []byte) []byte {
+	for _, c := range list {
+		b := encode(nil, c)
+		dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 	}
 	return dst
 }
@@ -186,6 +183,8 @@ func Decode(b []byte) (*Command, error) {
 		return c, decodeEach(b[1:], group.DecodeCommand, &c.Groups)
 	case formatShares:
 		return c, decodeEach(b[1:], share.DecodeCommand, &c.Shares)
+	case formatStreams:
+		return c, decodeEach(b[1:], streams.DecodeCommand, &c.Streams)
 	case formatQueues:
 		return c, decodeEach(b[1:], decodeQueueCommand, &c.Queues)
 	}

@@ -1,4 +1,4 @@
-// Package shard is the deterministic state machine of one shard: the logs of its partitions, the offsets of its groups, its share
+// Package shard is the deterministic state machine of one shard: the logs of its partitions, the offsets of its groups, its share and streams
 // groups, the ledger of losses, and in shard 0 the metadata. Same entries in, same state out, on every replica.
 //
 // A Machine has one owner, the shard's loop in the engine. Its applied state changes only in Apply. What

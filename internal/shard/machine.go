@@ -9,6 +9,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/invariants"
 	"godwit/internal/meta"
 	"godwit/internal/partlog"
@@ -37,6 +38,7 @@ type Machine struct {
 	Guess   *meta.State // Meta with what is in flight: the leader decides on it
 	Offsets *group.Offsets
 	Shares  *share.State
+	Streams *streams.State
 
 	logs      map[base.LogID]*log
 	queues    queueSet
@@ -53,7 +55,7 @@ type Machine struct {
 
 // New is an empty shard. defaults are the broker's topic configuration, for shard 0.
 func New(id base.ShardID, defaults map[string]string) *Machine {
-	m := &Machine{ID: id, logs: map[base.LogID]*log{}, queues: newQueueSet(), Offsets: group.NewOffsets(), Shares: share.NewState()}
+	m := &Machine{ID: id, logs: map[base.LogID]*log{}, queues: newQueueSet(), Offsets: group.NewOffsets(), Shares: share.NewState(), Streams: streams.NewState()}
 	if id == base.MetaShard {
 		m.Meta = meta.NewState(defaults)
 		m.abandonMeta()
@@ -168,6 +170,9 @@ func (m *Machine) Apply(index, term uint64, time int64, c *Command) (*Applied, e
 	for _, s := range c.Shares {
 		m.Shares.Apply(s)
 	}
+	for _, s := range c.Streams {
+		m.Streams.Apply(s)
+	}
 	for i := range c.Queues {
 		m.queues.apply(&c.Queues[i])
 	}
@@ -261,6 +266,7 @@ const (
 	keyQueueName = 'q' // + LogID, big-endian + namespace behind its length + group
 	keyQueue     = 'r' // + number of the queue, big-endian + a key of package queue
 	keyShares    = 's' // + a key of package share
+	keyStreams   = 'k' // + a key of package streams
 	keyLoss      = 'x' // + sequence number, big-endian
 	keyTime      = 't'
 )
@@ -295,6 +301,7 @@ func (m *Machine) Checkpoint(put func(key, value []byte)) {
 	}
 	m.Offsets.Checkpoint(func(key, value []byte) { put(append([]byte{keyOffsets}, key...), value) })
 	m.Shares.Checkpoint(func(key, value []byte) { put(append([]byte{keyShares}, key...), value) })
+	m.Streams.Checkpoint(func(key, value []byte) { put(append([]byte{keyStreams}, key...), value) })
 	m.queues.checkpoint(put)
 	for ; m.trimmedLoss < m.lossStart; m.trimmedLoss++ {
 		put(numbered(keyLoss, m.trimmedLoss), nil)
@@ -347,6 +354,8 @@ func (r *Restorer) Restore(key, value []byte) error {
 		return r.m.Offsets.Restore(rest, value)
 	case key[0] == keyShares:
 		return r.m.Shares.Restore(rest, value)
+	case key[0] == keyStreams:
+		return r.m.Streams.Restore(rest, value)
 	case key[0] == keyQueueName && len(rest) > 8:
 		return r.restoreQueueName(rest, value)
 	case key[0] == keyQueue && len(rest) > 8:

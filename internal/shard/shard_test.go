@@ -12,6 +12,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/partlog"
 )
 
@@ -30,6 +31,10 @@ func commands() []*Command {
 			&share.SetConfig{Key: share.Key(key), Values: map[string]string{"share.isolation.level": "read_committed"}},
 			&share.Update{Key: share.Key(key), Queues: []share.QueueChange{{Partition: share.Partition{Stream: id}, Queue: share.Queue{Status: share.Initializing, Version: 1}}}},
 		}},
+		{Streams: []streams.Command{
+			&streams.Update{Key: streams.Key(key), Topology: &streams.Topology{}, Members: []streams.Member{{ID: "m", Status: streams.Stable}}},
+			&streams.Update{Key: streams.Key(key), Removed: []string{"m"}},
+		}},
 	}
 }
 
@@ -44,7 +49,7 @@ func TestCommandsRoundTrip(t *testing.T) {
 			t.Errorf("command %d: %+v, %v; want %+v", i, back, err, c)
 		}
 		for n := range b[6:] {
-			if _, err := Decode(b[6 : 6+n]); err == nil && c.Groups == nil && c.Shares == nil {
+			if _, err := Decode(b[6 : 6+n]); err == nil && c.Groups == nil && c.Shares == nil && c.Streams == nil {
 				t.Errorf("command %d: %d of %d bytes were accepted", i, n, len(b)-6)
 			}
 		}
