@@ -103,15 +103,12 @@ func (c *Coordinator) InitProducerID(now int64, req *InitRequest) InitResult {
 	return InitResult{ProducerID: h.ProducerID, Epoch: h.Epoch}
 }
 
-// initNew makes a transactional ID. A producer whose ID has been forgotten may say what it had.
+// initNew makes a transactional ID. A producer whose ID has been forgotten may say what it had; who that was is not known any more.
 func (c *Coordinator) initNew(req *InitRequest) InitResult {
 	if req.Fresh == nil {
 		return InitResult{ProducerID: -1, Epoch: -1, NeedsID: true}
 	}
 	h := Head{ProducerID: *req.Fresh, LastProducerID: -1, LastEpoch: -1, NextProducerID: -1, TimeoutMs: req.TimeoutMs, Started: -1, Updated: c.now}
-	if req.ProducerID >= 0 && req.ProducerID != *req.Fresh {
-		h.LastProducerID, h.LastEpoch = req.ProducerID, req.Epoch
-	}
 	c.decide(req.Key, &Update{Key: req.Key, Head: h})
 	return InitResult{ProducerID: h.ProducerID, Epoch: h.Epoch}
 }
