@@ -5,6 +5,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/txn"
 	"godwit/internal/engine"
 )
 
@@ -42,25 +43,6 @@ type TxnOffsets struct {
 	Commit   group.CommitRequest
 }
 
-// TxnDescription is what an operator sees of a transactional ID.
-type TxnDescription struct {
-	ProducerID int64
-	Epoch      int16
-	State      string // as Kafka spells it: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort
-	Timeout    int64  // ms
-	Started    int64  // Unix ms at which the open transaction began; -1: none is open
-	Partitions []group.Partition
-	Groups     []string // whose positions are committed with the transaction
-}
-
-// TxnListing is one transactional ID in a list.
-type TxnListing struct {
-	Transactional string
-	ProducerID    int64
-	State         string
-	Age           int64 // ms for which the transaction has been open; -1: none is
-}
-
 var errTxns = base.Errorf(base.CodeNotReady, "transactions are not served yet: try again")
 
 // InitTransactional answers InitTxn: an open transaction of the transactional ID is aborted first, for which CodeConcurrentTxn asks to
@@ -90,14 +72,14 @@ func (b *Broker) CommitTxnOffsets(_ context.Context, r TxnOffsets) group.CommitR
 	return group.CommitResponse{Err: errTxns}
 }
 
-// DescribeTxn shows a transactional ID; CodeUnknownTxn if there is none.
-func (b *Broker) DescribeTxn(_ context.Context, namespace, transactional string) (TxnDescription, error) {
-	return TxnDescription{}, errTxns
+// DescribeTxn shows a transactional ID.
+func (b *Broker) DescribeTxn(_ context.Context, k txn.Key) txn.Description {
+	return txn.Description{Key: k, Status: txn.Dead, Err: errTxns}
 }
 
-// ListTxns lists the transactional IDs of a namespace, ordered.
-func (b *Broker) ListTxns(_ context.Context, namespace string) ([]TxnListing, error) {
-	return nil, errTxns
+// ListTxns lists the transactional IDs of a namespace.
+func (b *Broker) ListTxns(_ context.Context, namespace string, f txn.Filter) txn.List {
+	return txn.List{Err: errTxns}
 }
 
 // WriteTxnMarkers ends transactions in single logs, past their coordinator: for an operator who aborts one that hangs. The

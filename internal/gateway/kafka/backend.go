@@ -8,6 +8,7 @@ import (
 	"godwit/internal/broker"
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/txn"
 	"godwit/internal/meta"
 	"godwit/internal/partlog"
 )
@@ -56,8 +57,8 @@ type txns interface {
 	AddTxnOffsets(ctx context.Context, p broker.TxnProducer, k group.Key) error
 	EndTxn(ctx context.Context, r broker.EndTxn) (id int64, epoch int16, err error)
 	CommitTxnOffsets(ctx context.Context, r broker.TxnOffsets) group.CommitResponse
-	DescribeTxn(ctx context.Context, namespace, transactional string) (broker.TxnDescription, error)
-	ListTxns(ctx context.Context, namespace string) ([]broker.TxnListing, error)
+	DescribeTxn(ctx context.Context, k txn.Key) txn.Description
+	ListTxns(ctx context.Context, namespace string, f txn.Filter) txn.List
 	WriteTxnMarkers(ctx context.Context, markers []broker.Marker) []error
 }
 
