@@ -628,7 +628,7 @@ func TestTransactionModel(t *testing.T) {
 			w.act, w.act, w.act, w.act, w.act, w.act, w.act, w.act, w.dispatch, w.dispatch, w.carryOut, w.carryOut, w.carryOut, w.carryOut,
 			w.apply, w.apply, w.apply, w.apply, w.deliver, w.deliver, w.tick, w.tick, w.restart, w.rarely,
 		}
-		for range rapid.IntRange(100, 600).Draw(rt, "steps") {
+		for range rapid.IntRange(400, 1_200).Draw(rt, "steps") {
 			actions[rapid.IntRange(0, len(actions)-1).Draw(rt, "action")]()
 			w.c.Check()
 		}
