@@ -8,6 +8,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/streams"
 	"godwit/internal/shard"
 )
 
@@ -20,8 +21,11 @@ func asError(err error) *base.Error {
 	return &base.Error{Code: base.CodeUnknown, Msg: err.Error()}
 }
 
-// JoinGroup waits until the group's join phase ends, or ctx.
+// JoinGroup waits until the group's join phase ends, or ctx. A streams group without members gives up its name.
 func (b *Broker) JoinGroup(ctx context.Context, req group.JoinRequest) group.JoinResponse {
+	if err := b.engine.ReleaseStreamsName(ctx, streams.Key(req.Key)); err != nil {
+		return group.JoinResponse{Err: asError(err), MemberID: req.MemberID, Generation: -1}
+	}
 	unique := b.engine.NewUUID()
 	res, err := b.engine.GroupCall(ctx, req.Key, func(c *group.Coordinator, now int64, token uint64) []group.Reply {
 		return c.Join(now, token, &req, unique)

@@ -15,6 +15,7 @@ import (
 	"godwit/internal/clock"
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/journal"
 	"godwit/internal/journal/single"
 	"godwit/internal/meta"
@@ -42,7 +43,8 @@ type Options struct {
 	TopicDefaults  map[string]string // broker-wide topic configuration
 	Limits         meta.Limits
 	Groups         group.Options
-	Shares         share.Options // share.DefaultOptions by default
+	Shares         share.Options   // share.DefaultOptions by default
+	Streams        streams.Options // streams.DefaultOptions by default
 
 	CheckpointEvery time.Duration // 30 s by default
 	RetentionEvery  time.Duration // 10 s by default
@@ -67,6 +69,9 @@ func (o *Options) fill() {
 	def(&o.FileSize, 256<<20)
 	if o.Shares.MaxSize == 0 {
 		o.Shares = share.DefaultOptions()
+	}
+	if o.Streams.MaxSize == 0 {
+		o.Streams = streams.DefaultOptions()
 	}
 	defT(&o.ProducerExpiry, 24*time.Hour)
 	defT(&o.CheckpointEvery, 30*time.Second)

@@ -9,7 +9,7 @@ import (
 	"godwit/internal/shard"
 )
 
-// Expire forgets what idleness ends: offsets of groups that have been empty for long, and producers that stopped
+// Expire forgets what idleness ends: offsets of groups that have been empty for long, streams groups without members and offsets, and producers that stopped
 // writing.
 func (e *Engine) Expire(ctx context.Context) error {
 	name := func(id base.StreamID) (string, bool) {
@@ -20,6 +20,9 @@ func (e *Engine) Expire(ctx context.Context) error {
 	}
 	err := e.EachGroupShard(ctx, func(c *group.Coordinator, now int64) []group.Command { return c.Expire(now, name) })
 	if err != nil {
+		return err
+	}
+	if err := e.expireStreams(ctx); err != nil {
 		return err
 	}
 	for _, l := range e.loops {

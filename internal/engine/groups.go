@@ -51,7 +51,8 @@ func groupTopic(s *meta.Stream, ok bool) (group.Topic, bool) {
 func (h *groupHost) lead(l *loop) {
 	h.resign(l, base.Errorf(base.CodeNotReady, "the coordinator has moved: ask again"))
 	opts := l.e.opts.Groups
-	opts.Taken = l.shares.exists
+	opts.Taken = func(k group.Key) bool { return l.shares.exists(k) || l.streams.exists(k) }
+	opts.Streams = streamsOffsets{l}
 	opts.Consumer.Configs = func(k group.Key) map[string]string { return l.e.groupConfigs.get(share.Key(k)) }
 	h.coord = group.NewCoordinator(opts, l.m.Offsets, l.now())
 	h.view, h.last = nil, nil

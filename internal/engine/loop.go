@@ -68,6 +68,7 @@ type loop struct {
 
 	groups  groupHost
 	shares  shareHost
+	streams streamsHost
 	queues  queueHost
 	effects effectHost // shard 0 only
 }
@@ -127,7 +128,7 @@ func crashOnPanic() {
 // arm sets the timer for the next thing that time alone brings about.
 func (l *loop) arm() {
 	at, ok := l.groups.deadline()
-	for _, deadline := range []func() (int64, bool){l.shares.deadline, l.queues.deadline} {
+	for _, deadline := range []func() (int64, bool){l.shares.deadline, l.queues.deadline, l.streams.deadline} {
 		if other, set := deadline(); set && (!ok || other < at) {
 			at, ok = other, true
 		}
@@ -149,6 +150,7 @@ func (l *loop) tick() {
 	l.armed = 0
 	l.groups.tick(l)
 	l.shares.tick(l)
+	l.streams.tick(l)
 	l.queues.tick(l)
 }
 
@@ -200,6 +202,7 @@ func (l *loop) lead(term uint64) {
 	l.term, l.why = term, nil
 	l.groups.lead(l)
 	l.shares.lead(l)
+	l.streams.lead(l)
 	l.queues.lead(l)
 	if l.id == base.MetaShard {
 		l.effects.resend(l)
@@ -403,6 +406,7 @@ func (l *loop) settle(en *entry) {
 				l.term, l.why = 0, en.err // until the journal leads under a new term
 				l.groups.resign(l, en.err)
 				l.shares.resign(en.err)
+				l.streams.resign()
 			}
 			l.abandon()
 		}

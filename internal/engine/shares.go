@@ -162,7 +162,7 @@ func (h *shareHost) exists(k group.Key) bool { return h.coord != nil && h.coord.
 // rest on, is committed. taken reports whether the name belongs to a group of another type.
 func (e *Engine) ShareDecide(ctx context.Context, k share.Key, fn func(c *share.Coordinator, now int64, taken bool)) error {
 	return e.shareDecide(ctx, e.View().GroupShard(k.Namespace, k.Group), func(l *loop, c *share.Coordinator, now int64) {
-		fn(c, now, !c.Exists(k) && l.groups.coord != nil && l.groups.coord.Describe(group.Key(k)).Err == nil)
+		fn(c, now, !c.Exists(k) && (l.streams.exists(group.Key(k)) || l.groups.coord != nil && l.groups.coord.Exists(group.Key(k))))
 	})
 }
 

@@ -70,7 +70,7 @@ func (c *Coordinator) checkCommit(req *CommitRequest) *base.Error {
 			return unknownMember(req.Key, req.MemberID)
 		}
 	}
-	if req.anonymous() {
+	if req.Anonymous() {
 		if req.transactional {
 			return nil
 		}

@@ -7,7 +7,7 @@ import "godwit/internal/base"
 // does not say. As in Kafka, one
 // partition that may not be committed fails them all.
 func checkConsumerCommit(g *consumerGroup, req *CommitRequest) *base.Error {
-	if req.Generation < 0 && len(g.members) == 0 || req.transactional && req.anonymous() {
+	if req.Generation < 0 && len(g.members) == 0 || req.transactional && req.Anonymous() {
 		return nil
 	}
 	m := g.members[req.MemberID]

@@ -152,10 +152,13 @@ type CommitRequest struct {
 	transactional bool // see TxnCommitRequest
 }
 
-// anonymous reports whether the request says nothing of a member.
-func (r *CommitRequest) anonymous() bool {
+// Anonymous reports whether the request says nothing of a member.
+func (r *CommitRequest) Anonymous() bool {
 	return r.Generation < 0 && r.MemberID == "" && r.InstanceID == ""
 }
+
+// Transactional reports whether the commit is part of a transaction.
+func (r *CommitRequest) Transactional() bool { return r.transactional }
 
 // CommitOffset is the position of one partition.
 type CommitOffset struct {
