@@ -30,6 +30,8 @@ var applications = []application{
 	{"connect", connect, 8 * time.Minute},
 	{"connect-once", connectOnce, 8 * time.Minute},
 	{"copy", copying, 8 * time.Minute},
+	{"mirror", mirror, 8 * time.Minute},
+	{"mirror-once", mirrorOnce, 8 * time.Minute},
 }
 
 // world is what one application has.
