@@ -5,6 +5,7 @@ import (
 
 	"godwit/internal/coord/share"
 	"godwit/internal/engine"
+	"godwit/internal/groupconf"
 	"godwit/internal/queue"
 )
 
@@ -58,5 +59,5 @@ func (b *Broker) ShareOffsets(ctx context.Context, k share.Key, partitions []sha
 	return b.engine.ShareOffsets(ctx, k, partitions), nil
 }
 
-// ShareRenews reports whether members of a group may renew locks (share.renew.acknowledge.enable, KIP-1222).
-func (b *Broker) ShareRenews(k share.Key) bool { return b.engine.ShareSettings(k).Renew }
+// ShareSettings are the settings of a share group as they are now.
+func (b *Broker) ShareSettings(k share.Key) groupconf.Share { return b.engine.ShareSettings(k) }

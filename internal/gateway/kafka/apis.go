@@ -18,7 +18,7 @@ type api struct {
 }
 
 // handler answers one request. body is the request behind its header. It returns a kmsg.Response, a
-// *fetchReply, or nil for a request that has no answer; an error ends the connection.
+// recordsReply, or nil for a request that has no answer; an error ends the connection.
 type handler func(s *Server, ctx context.Context, rc *request, body []byte) (any, error)
 
 // listAPIs is the list of everything served. The versions are those of Apache Kafka 4.4, stable ones only.
@@ -29,6 +29,14 @@ func listAPIs() []api {
 		{key: kmsg.ListOffsets, min: 1, max: 11, run: handle((*Server).listOffsets)},
 		{key: kmsg.OffsetForLeaderEpoch, min: 2, max: 4, run: handle((*Server).offsetForLeaderEpoch)},
 		{key: kmsg.InitProducerID, min: 0, max: 5, run: handle((*Server).initProducerID)},
+
+		{key: kmsg.AddPartitionsToTxn, min: 0, max: 5, run: handle((*Server).addPartitionsToTxn)},
+		{key: kmsg.AddOffsetsToTxn, min: 0, max: 4, run: handle((*Server).addOffsetsToTxn)},
+		{key: kmsg.EndTxn, min: 0, max: 5, run: handle((*Server).endTxn)},
+		{key: kmsg.WriteTxnMarkers, min: 1, max: 2, run: handle((*Server).writeTxnMarkers)},
+		{key: kmsg.TxnOffsetCommit, min: 0, max: 6, run: handle((*Server).txnOffsetCommit)},
+		{key: kmsg.DescribeTransactions, min: 0, max: 0, run: handle((*Server).describeTransactions)},
+		{key: kmsg.ListTransactions, min: 0, max: 2, run: handle((*Server).listTransactions)},
 
 		{key: kmsg.ApiVersions, min: 0, max: 5, run: handle((*Server).apiVersions)},
 		{key: kmsg.Metadata, min: 0, max: 13, run: handle((*Server).metadata)},
@@ -52,8 +60,14 @@ func listAPIs() []api {
 
 		{key: kmsg.ShareGroupHeartbeat, min: 1, max: 1, run: handle((*Server).shareGroupHeartbeat)},
 		{key: kmsg.ShareGroupDescribe, min: 1, max: 1, run: handle((*Server).shareGroupDescribe)},
+		{key: kmsg.ShareFetch, min: 1, max: 2, run: (*Server).shareFetch},
+		{key: kmsg.ShareAcknowledge, min: 1, max: 2, run: handle((*Server).shareAcknowledge)},
+		{key: kmsg.DescribeShareGroupOffsets, min: 0, max: 1, run: handle((*Server).describeShareGroupOffsets)},
 		{key: kmsg.AlterShareGroupOffsets, min: 0, max: 0, run: handle((*Server).alterShareGroupOffsets)},
 		{key: kmsg.DeleteShareGroupOffsets, min: 0, max: 0, run: handle((*Server).deleteShareGroupOffsets)},
+
+		{key: kmsg.StreamsGroupHeartbeat, min: 0, max: 1, run: handle((*Server).streamsGroupHeartbeat)},
+		{key: kmsg.StreamsGroupDescribe, min: 0, max: 1, run: handle((*Server).streamsGroupDescribe)},
 
 		{key: kmsg.CreateTopics, min: 2, max: 7, run: handle((*Server).createTopics)},
 		{key: kmsg.DeleteTopics, min: 1, max: 6, run: handle((*Server).deleteTopics)},

@@ -8,7 +8,9 @@ import (
 	"godwit/internal/broker"
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/coord/txn"
+	"godwit/internal/groupconf"
 	"godwit/internal/meta"
 	"godwit/internal/partlog"
 )
@@ -21,6 +23,8 @@ type Backend interface {
 	txns
 	groups
 	shares
+	shareQueues
+	streamsGroups
 	groupConfigs
 	admin
 }
@@ -86,6 +90,38 @@ type shares interface {
 	DeleteShareOffsets(ctx context.Context, k share.Key, topics []string) ([]share.TopicResult, error)
 }
 
+// shareQueues are what share groups consume from.
+type shareQueues interface {
+	ShareSettings(k share.Key) groupconf.Share
+	ShareAcquire(ctx context.Context, req *broker.ShareAcquire) []shareAcquired
+	ShareAcknowledge(ctx context.Context, acks []broker.ShareAcks) []error
+	ShareRelease(ctx context.Context, member string, queues []broker.ShareQueue) error
+	ShareOffsets(ctx context.Context, k share.Key, partitions []share.Partition) ([]broker.ShareOffset, error)
+	NewShareWatch() ShareWatch
+}
+
+// shareAcquired is what one queue gives; see engine.ShareAcquired.
+type shareAcquired struct {
+	Ranges  []broker.TakenRange
+	Records Records // nil without ranges; to be released
+	Err     error
+}
+
+// ShareWatch tells one waiting fetch that queues may have something; see engine.ShareWatch.
+type ShareWatch interface {
+	Add(q broker.ShareQueue)
+	C() <-chan struct{}
+	Take() []broker.ShareQueue
+	Close()
+}
+
+type streamsGroups interface {
+	StreamsHeartbeat(ctx context.Context, req streams.HeartbeatRequest) streams.HeartbeatResponse
+	DescribeStreamsGroups(ctx context.Context, namespace string, groups []string) []streams.Description
+	ListStreamsGroups(ctx context.Context, namespace string, states []string) ([]streams.Listing, error)
+	DeleteStreamsGroup(ctx context.Context, k streams.Key) error
+}
+
 // groupConfigs belong to a group's name, whatever its type.
 type groupConfigs interface {
 	GroupConfig(k share.Key) map[string]string
@@ -146,3 +182,16 @@ func (c concrete) ReadCommitted(log base.LogID, offset int64, maxBytes int, minO
 }
 
 func (c concrete) NewWatch() Watch { return c.Broker.NewWatch() }
+
+func (c concrete) NewShareWatch() ShareWatch { return c.Broker.NewShareWatch() }
+
+func (c concrete) ShareAcquire(ctx context.Context, req *broker.ShareAcquire) []shareAcquired {
+	got := c.Broker.ShareAcquire(ctx, req)
+	out := make([]shareAcquired, len(got))
+	for i, g := range got {
+		if out[i].Ranges, out[i].Err = g.Ranges, g.Err; g.Records != nil {
+			out[i].Records = g.Records
+		}
+	}
+	return out
+}

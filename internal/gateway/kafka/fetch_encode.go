@@ -153,22 +153,18 @@ func (e *fetchEncoder) endpoints() {
 	e.dst = append(e.dst, body.dst...)
 }
 
-// cut is a place in an encoded response at which records go.
-type cut struct {
-	at   int // bytes of the encoding before it
-	part int // index of the partition
-}
+func (r *fetchReply) flexible() bool { return r.rc.version >= 12 }
 
 // encode writes the response without its records behind dst, and says where they go.
 func (r *fetchReply) encode(dst []byte) ([]byte, []cut) {
-	e := fetchEncoder{encoder{dst, r.rc.version >= 12}, r.rc.version, r}
+	e := fetchEncoder{encoder{dst, r.flexible()}, r.rc.version, r}
 	var cuts []cut
 	e.begin()
 	for i := 0; i < len(r.parts); {
 		for n := e.topic(i); n > 0; n-- {
 			e.partition(&r.parts[i])
 			if r.parts[i].len > 0 {
-				cuts = append(cuts, cut{len(e.dst), i})
+				cuts = append(cuts, cut{len(e.dst), r.parts[i].records})
 			}
 			e.afterRecords(&r.parts[i])
 			i++

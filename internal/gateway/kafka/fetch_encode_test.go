@@ -147,12 +147,12 @@ func wantFetch(r *fetchReply) *kmsg.FetchResponse {
 }
 
 // spliced is an encoded response with its records.
-func spliced(r *fetchReply) []byte {
+func spliced(r recordsReply) []byte {
 	frame, cuts := r.encode(nil)
 	var out []byte
 	at := 0
 	for _, k := range cuts {
-		out = append(append(out, frame[at:k.at]...), r.parts[k.part].records.(*memory).b...)
+		out = append(append(out, frame[at:k.at]...), k.records.(*memory).b...)
 		at = k.at
 	}
 	return append(out, frame[at:]...)

@@ -16,10 +16,25 @@ const gatherSize = 128 << 10
 
 var gathers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
 
-// sendFetch writes a Fetch response: long runs of records straight from the file, what is short gathered.
-func (c *conn) sendFetch(rc *request, r *fetchReply) {
+// recordsReply is a response with records. It is encoded without them, because they go from the file to the socket without
+// passing through this process.
+type recordsReply interface {
+	encode(dst []byte) ([]byte, []cut) // writes the response without its records behind dst, and says where they go
+	bytes() int                        // of all records
+	flexible() bool
+	release() // gives back all records
+}
+
+// cut is a place in an encoded response at which records go.
+type cut struct {
+	at      int // bytes of the encoding before it
+	records Records
+}
+
+// sendRecords writes a response with records: long runs of them straight from the file, what is short gathered.
+func (c *conn) sendRecords(rc *request, r recordsReply) {
 	defer r.release()
-	frame := appendHeader(c.out, rc, rc.version >= 12)
+	frame := appendHeader(c.out, rc, r.flexible())
 	frame, cuts := r.encode(frame)
 	records := r.bytes()
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)+records-4))
@@ -27,23 +42,22 @@ func (c *conn) sendFetch(rc *request, r *fetchReply) {
 	c.out = frame
 	if len(cuts) > 0 {
 		c.out = frame[:0]
-		c.sendPieces(frame, cuts, r)
+		c.sendPieces(frame, cuts, rc)
 	}
 	c.unsent = append(c.unsent, rc)
 	c.flush()
 }
 
 // sendPieces writes a response with the records that belong into its cuts.
-func (c *conn) sendPieces(frame []byte, cuts []cut, r *fetchReply) {
+func (c *conn) sendPieces(frame []byte, cuts []cut, rc *request) {
 	pool := gathers.Get().(*[]byte)
 	defer gathers.Put(pool)
 	buf, at := (*pool)[:0], 0
 	for _, k := range cuts {
 		buf = c.gather(buf, frame[at:k.at])
 		at = k.at
-		records := r.parts[k.part].records
-		for i := range records.Pieces() {
-			if buf = c.sendPiece(buf, records, i, r.rc); c.broken != nil {
+		for i := range k.records.Pieces() {
+			if buf = c.sendPiece(buf, k.records, i, rc); c.broken != nil {
 				return
 			}
 		}

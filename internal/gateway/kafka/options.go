@@ -36,6 +36,7 @@ type Options struct {
 
 	FetchMaxBytes     int // most bytes of one fetch response; fetch.max.bytes, 55 MiB
 	FetchSessions     int // max.incremental.fetch.session.cache.slots, 1000; below 0 for none
+	ShareSessions     int // group.share.max.share.sessions, 2000
 	PartitionsPerPage int // of DescribeTopicPartitions; max.request.partition.size.limit, 2000
 }
 
@@ -63,6 +64,7 @@ func (o *Options) fill() {
 	orDefault(&o.WriteTimeout, 2*time.Minute)
 	orDefault(&o.FetchMaxBytes, 55<<20)
 	orDefault(&o.FetchSessions, 1000)
+	orDefault(&o.ShareSessions, 2000)
 	orDefault(&o.PartitionsPerPage, 2000)
 }
 

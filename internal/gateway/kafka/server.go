@@ -24,6 +24,8 @@ type Server struct {
 	buffers  buffers
 	sessions *sessions
 
+	shareSessions *shareSessions
+
 	altering sync.Mutex // a change of a list of configurations: it is read first
 
 	ctx  context.Context // of all handlers
@@ -47,6 +49,7 @@ func New(o Options) *Server {
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}}
 	s.metrics = newMetrics(o.Metrics, s)
 	s.sessions = newSessions(o.FetchSessions, o.Metrics)
+	s.shareSessions = newShareSessions(o.ShareSessions, o.Metrics)
 	s.apis = newAPITable(listAPIs(), s.metrics)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s

@@ -30,6 +30,11 @@ type shareSession struct {
 	owner  *conn // on which it began; it ends with it
 }
 
+// maxSessionParts is how many partitions one session may have: what a client names without end shall not fill the memory.
+const maxSessionParts = 1 << 17
+
+var errSessionParts = base.Errorf(base.CodeInvalidRequest, "a share session may have %d partitions: fetch from fewer", maxSessionParts)
+
 // shareSessions are the share sessions of a broker. As in Kafka, none makes room for another, and none ends by time: only by its
 // member or with the connection.
 type shareSessions struct {
@@ -76,6 +81,9 @@ func (c *shareSessions) fetch(m shareMember, t shareTurn) ([]share.Partition, er
 	if err != nil || t.epoch == epochFinal {
 		return nil, err
 	}
+	if len(s.parts)+len(t.add) > maxSessionParts {
+		return nil, errSessionParts
+	}
 	s.update(t.add, t.drop)
 	return slices.Clone(s.parts), nil
 }
@@ -95,6 +103,9 @@ func (c *shareSessions) acknowledge(m shareMember, epoch int32) error {
 func (c *shareSessions) begin(m shareMember, t shareTurn) ([]share.Partition, error) {
 	if t.acks {
 		return nil, base.Errorf(base.CodeInvalidRequest, "a share session cannot begin with acknowledgements: fetch first")
+	}
+	if len(t.add) > maxSessionParts {
+		return nil, errSessionParts
 	}
 	delete(c.byMember, m)
 	if len(c.byMember) >= c.max {
@@ -143,13 +154,14 @@ func (s *shareSession) update(add, drop []share.Partition) {
 	s.parts = slices.DeleteFunc(s.parts, func(p share.Partition) bool { _, ok := gone[p]; return ok })
 }
 
-// served moves partitions that had records to the end of the order, so that the next request begins with others.
-func (c *shareSessions) served(m shareMember, parts []share.Partition) {
+// served moves partitions that had records to the end of the order, so that the next request begins with others. It reports
+// whether the session is still there.
+func (c *shareSessions) served(m shareMember, parts []share.Partition) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.byMember[m]
 	if s == nil || len(parts) == 0 {
-		return
+		return s != nil
 	}
 	had := make(map[share.Partition]struct{}, len(parts))
 	for _, p := range parts {
@@ -165,6 +177,7 @@ func (c *shareSessions) served(m shareMember, parts []share.Partition) {
 		}
 	}
 	s.parts = append(rest, last...)
+	return true
 }
 
 // end ends a session, if there is one, and returns its partitions: the caller releases what the member has acquired in them.

@@ -57,6 +57,7 @@ func (c *conn) end() {
 	c.finish(reason, net.ErrClosed)
 	c.nc.Close()
 	c.s.sessions.leave(c)
+	c.s.leaveShares(c)
 	if r := c.why.Load(); r != nil {
 		reason = *r
 	}
@@ -91,8 +92,8 @@ func (c *conn) run(f *frame) {
 	c.software = rc.software
 	switch r := reply.(type) {
 	case nil:
-	case *fetchReply:
-		c.sendFetch(rc, r)
+	case recordsReply:
+		c.sendRecords(rc, r)
 	case kmsg.Response:
 		c.queue(rc, r)
 		c.flush()

@@ -1,0 +1,230 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"godwit/internal/base"
+	"godwit/internal/broker"
+	"godwit/internal/coord/share"
+	"godwit/internal/groupconf"
+	"godwit/internal/meta"
+	"godwit/internal/queue"
+)
+
+// ShareAcknowledge (79), versions 1 and 2: a member of a share group says what became of records that it acquired (KIP-932).
+// What it says of a partition counts whole or not at all.
+//
+//   - 2: renewals of locks (KIP-1222)
+func (s *Server) shareAcknowledge(ctx context.Context, rc *request, req *kmsg.ShareAcknowledgeRequest) (kmsg.Response, error) {
+	resp := req.ResponseKind().(*kmsg.ShareAcknowledgeResponse)
+	member, err := rc.shareMember(req.GroupID, req.MemberID)
+	if err == nil {
+		err = s.shareSessions.acknowledge(member, req.ShareSessionEpoch)
+	}
+	if err != nil {
+		resp.ErrorCode, resp.ErrorMessage = rc.failGroup(err), message(err)
+		return resp, nil
+	}
+	settings, view := s.backend.ShareSettings(member.Key), s.backend.Meta()
+	resp.AcquisitionLockTimeoutMillis = int32(settings.LockDuration)
+	var acks []shareAcks
+	for i := range req.Topics {
+		t := &req.Topics[i]
+		for k := range t.Partitions {
+			p := &t.Partitions[k]
+			batches := make([]shareAck, len(p.AcknowledgementBatches))
+			for j, b := range p.AcknowledgementBatches {
+				batches[j] = shareAck{b.FirstOffset, b.LastOffset, b.AcknowledgeTypes}
+			}
+			acks = append(acks, shareAcks{share.Partition{Stream: t.TopicID, Index: p.Partition}, batches})
+		}
+	}
+	answers := s.settle(ctx, rc, &shareSettling{member: member, view: view, settings: settings, renews: req.IsRenewAck, acks: acks})
+	if req.ShareSessionEpoch == epochFinal {
+		s.endShareSession(ctx, member)
+	}
+	for i := range req.Topics {
+		t := kmsg.NewShareAcknowledgeResponseTopic()
+		t.TopicID = req.Topics[i].TopicID
+		for range req.Topics[i].Partitions {
+			a := answers[0]
+			answers = answers[1:]
+			p := kmsg.NewShareAcknowledgeResponseTopicPartition()
+			p.Partition, p.ErrorCode, p.ErrorMessage = a.Index, a.code, a.message
+			if a.code == kerr.NotLeaderForPartition.Code {
+				s.tellShareLeader(rc, view, a.Partition, &p, resp)
+			}
+			t.Partitions = append(t.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, t)
+	}
+	return resp, nil
+}
+
+// tellShareLeader names the leader of a partition: this node.
+func (s *Server) tellShareLeader(rc *request, view *meta.View, at share.Partition, p *kmsg.ShareAcknowledgeResponseTopicPartition, resp *kmsg.ShareAcknowledgeResponse) {
+	p.CurrentLeader.LeaderID = s.backend.NodeID()
+	if st, ok := view.StreamByID(at.Stream); ok {
+		p.CurrentLeader.LeaderEpoch = s.backend.LeaderEpoch(st.Partitions[at.Index])
+	}
+	if len(resp.NodeEndpoints) == 0 {
+		n := kmsg.NewShareAcknowledgeResponseNodeEndpoint()
+		n.NodeID = s.backend.NodeID()
+		n.Host, n.Port = rc.host()
+		resp.NodeEndpoints = append(resp.NodeEndpoints, n)
+	}
+}
+
+// shareAcks is what a request acknowledges of one partition.
+type shareAcks struct {
+	share.Partition
+	batches []shareAck
+}
+
+// shareAnswer is what became of the acknowledgements of one partition.
+type shareAnswer struct {
+	share.Partition
+	code    int16
+	message *string
+}
+
+// shareSettling is a request's acknowledgements while they are settled.
+type shareSettling struct {
+	member   shareMember
+	view     *meta.View
+	settings groupconf.Share
+	renews   bool // the request says that it renews
+	acks     []shareAcks
+
+	room int // for ranges
+}
+
+// maxAckRanges is how many ranges of records one request may acknowledge. A range takes some 40 bytes, and the types of
+// records come in one byte each, so a large request would otherwise take a multiple of its size.
+const maxAckRanges = 1 << 18
+
+// settle settles acknowledgements. The result has one entry for each partition, in their order.
+func (s *Server) settle(ctx context.Context, rc *request, st *shareSettling) []shareAnswer {
+	if len(st.acks) == 0 {
+		return nil
+	}
+	st.room = maxAckRanges
+	out := make([]shareAnswer, len(st.acks))
+	var valid []broker.ShareAcks
+	var places []int // of the valid ones
+	for i := range st.acks {
+		a := &st.acks[i]
+		out[i].Partition = a.Partition
+		if e, err := st.check(rc, a); e != nil {
+			out[i].code, out[i].message = rc.reject(e), message(err)
+		} else if len(a.batches) > 0 {
+			valid = append(valid, broker.ShareAcks{
+				ShareQueue: broker.ShareQueue{Key: st.member.Key, Stream: a.Stream, Index: a.Index},
+				Member:     st.member.member, Ranges: st.ranges(a.batches),
+			})
+			places = append(places, i)
+		}
+	}
+	if len(valid) == 0 {
+		return out
+	}
+	for k, err := range s.backend.ShareAcknowledge(ctx, valid) {
+		out[places[k]].code, out[places[k]].message = rc.fail(err), message(err)
+	}
+	return out
+}
+
+// check says what is wrong with acknowledgements before the queue looks at them; err has the details, or is nil.
+func (st *shareSettling) check(rc *request, a *shareAcks) (e *kerr.Error, err error) {
+	if e = locateShare(st.view, rc, a.Partition); e == kerr.UnknownTopicID {
+		return e, nil
+	}
+	if err = checkShareAcks(a.batches, rc.version, st.renews); err != nil {
+		return kerr.InvalidRequest, err
+	}
+	if e != nil {
+		return e, nil
+	}
+	for _, b := range a.batches {
+		if !st.settings.Renew && slices.Contains(b.types, ackRenew) {
+			return kerr.InvalidRecordState, base.Errorf(base.CodeInvalidRecordState, "Renewing acquisition locks is not enabled for the group.")
+		}
+		if st.room -= runsOf(b.types); st.room < 0 {
+			return kerr.InvalidRequest, base.Errorf(base.CodeInvalidRequest, "more than %d ranges of records in one request: acknowledge in several", maxAckRanges)
+		}
+	}
+	return nil, nil
+}
+
+// runsOf counts the runs of equal types.
+func runsOf(types []int8) int {
+	n := 1
+	for i := 1; i < len(types); i++ {
+		if types[i] != types[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// ranges turns checked batches into what queues take. The first types have the numbers of the protocol.
+func (st *shareSettling) ranges(batches []shareAck) (out []broker.AckRange) {
+	for _, b := range batches {
+		if len(b.types) == 1 {
+			out = append(out, broker.AckRange{Span: broker.Span{First: b.first, Last: b.last}, Type: queue.AckType(b.types[0])})
+			continue
+		}
+		for i := 0; i < len(b.types); {
+			n := 1
+			for i+n < len(b.types) && b.types[i+n] == b.types[i] {
+				n++
+			}
+			first := b.first + int64(i)
+			out = append(out, broker.AckRange{Span: broker.Span{First: first, Last: first + int64(n) - 1}, Type: queue.AckType(b.types[i])})
+			i += n
+		}
+	}
+	return out
+}
+
+// endShareSession ends a member's session and releases what it holds. It returns when that is committed, or failed: then the
+// locks end by time.
+func (s *Server) endShareSession(ctx context.Context, m shareMember) {
+	s.releaseShare(ctx, m, m.queues(s.shareSessions.end(m)))
+}
+
+// queues are the group's queues in partitions.
+func (m shareMember) queues(parts []share.Partition) []broker.ShareQueue {
+	out := make([]broker.ShareQueue, len(parts))
+	for i, p := range parts {
+		out[i] = broker.ShareQueue{Key: m.Key, Stream: p.Stream, Index: p.Index}
+	}
+	return out
+}
+
+// releaseShareWait is how long releasing what a member holds may take.
+const releaseShareWait = 10 * time.Second
+
+// releaseShare releases what a member holds in queues, also if the request or its connection has ended.
+func (s *Server) releaseShare(ctx context.Context, m shareMember, queues []broker.ShareQueue) {
+	if len(queues) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseShareWait)
+	defer cancel()
+	if err := s.backend.ShareRelease(ctx, m.member, queues); err != nil {
+		s.complain.warn(s.log, "what a member of a share group holds was not released; its locks end by time", "group", m.Group, "member", m.member, "error", err)
+	}
+}
+
+// leaveShares ends the sessions that began on a connection.
+func (s *Server) leaveShares(c *conn) {
+	for _, ended := range s.shareSessions.leave(c) {
+		s.releaseShare(c.ctx, ended.member, ended.member.queues(ended.parts))
+	}
+}
