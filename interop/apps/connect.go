@@ -405,7 +405,7 @@ func (p *pipeline) checkCommits(ctx context.Context, cl *kgo.Client) error {
 	if err != nil {
 		return err
 	}
-	got, err := offsets(ctx, cl, "connect-sink")
+	got, err := offsets(ctx, cl, "connect-sink", connectTopic)
 	want := map[int32]int64{}
 	ends.Each(func(o kadm.ListedOffset) { want[o.Partition] = o.Offset })
 	if err == nil && !maps.Equal(got, want) {

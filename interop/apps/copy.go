@@ -174,7 +174,7 @@ func (g *copiers) check(ctx context.Context, b *broker, written map[int32][]stri
 		if err := g.alive(); err != nil {
 			return err
 		}
-		got, err := offsets(ctx, cl, g.group)
+		got, err := offsets(ctx, cl, g.group, copyIn)
 		if err != nil {
 			return err
 		}

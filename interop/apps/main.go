@@ -30,6 +30,9 @@ var applications = []application{
 	{"connect", connect, 8 * time.Minute},
 	{"connect-once", connectOnce, 8 * time.Minute},
 	{"copy", copying, 8 * time.Minute},
+	{"words", words, 8 * time.Minute},
+	{"words-once", wordsOnce, 8 * time.Minute},
+	{"words-streams", wordsStreams, 12 * time.Minute},
 	{"mirror", mirror, 8 * time.Minute},
 	{"mirror-once", mirrorOnce, 8 * time.Minute},
 }

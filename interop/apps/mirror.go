@@ -163,7 +163,7 @@ func (t *twins) kill(which int, counts map[string]int) error {
 
 // caughtUp waits until the second broker has what the first has now.
 func (t *twins) caughtUp(ctx context.Context) error {
-	want, err := ends(ctx, t.a)
+	want, err := ends(ctx, t.a, mirrorTopic)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (t *twins) caughtUp(ctx context.Context) error {
 		if err := t.maker.alive(); err != nil {
 			return err
 		}
-		got, err := ends(ctx, t.b)
+		got, err := ends(ctx, t.b, mirrorTopic)
 		if err != nil {
 			return err
 		}
@@ -184,14 +184,14 @@ func (t *twins) caughtUp(ctx context.Context) error {
 	})
 }
 
-// ends are the end offsets of the topic by partition.
-func ends(ctx context.Context, b *broker) (map[int32]int64, error) {
+// ends are the end offsets of a topic, as read_committed shows them, by partition.
+func ends(ctx context.Context, b *broker, topic string) (map[int32]int64, error) {
 	cl, err := b.client()
 	if err != nil {
 		return nil, err
 	}
 	defer cl.Close()
-	list, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, mirrorTopic)
+	list, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, topic)
 	if err == nil {
 		err = list.Error()
 	}
@@ -213,9 +213,9 @@ func (t *twins) take(ctx context.Context) (samples []sample) {
 	}
 	defer b.Close()
 	for ctx.Err() == nil {
-		there, err := offsets(ctx, b, mirrorGroup)
+		there, err := offsets(ctx, b, mirrorGroup, mirrorTopic)
 		if err == nil && len(there) > 0 {
-			if here, err := offsets(ctx, a, mirrorGroup); err == nil {
+			if here, err := offsets(ctx, a, mirrorGroup, mirrorTopic); err == nil {
 				samples = append(samples, sample{there, here})
 			}
 		}
@@ -232,11 +232,11 @@ func (t *twins) translated(ctx context.Context) error {
 	}
 	defer cl.Close()
 	return until(ctx, mirrorPatience, func(ctx context.Context) error {
-		got, err := offsets(ctx, cl, mirrorGroup)
+		got, err := offsets(ctx, cl, mirrorGroup, mirrorTopic)
 		if err != nil {
 			return err
 		}
-		want, err := ends(ctx, t.b)
+		want, err := ends(ctx, t.b, mirrorTopic)
 		if err == nil && !maps.Equal(got, want) {
 			err = fmt.Errorf("on the second broker the group is at %v, the topic ends at %v", got, want)
 		}

@@ -259,7 +259,7 @@ func (c *crowd) watch(ctx context.Context) {
 	defer cl.Close()
 	for ctx.Err() == nil {
 		before := c.past.commits()
-		if got, err := offsets(ctx, cl, mixedGroup); err == nil {
+		if got, err := offsets(ctx, cl, mixedGroup, mixedTopic); err == nil {
 			c.note("watch", fmt.Sprint(got))
 			c.past.observed(before, got)
 		}
@@ -267,15 +267,17 @@ func (c *crowd) watch(ctx context.Context) {
 	}
 }
 
-// offsets are what a group has committed, by partition of its one topic.
-func offsets(ctx context.Context, cl *kgo.Client, group string) (map[int32]int64, error) {
+// offsets are what a group has committed, by partition of a topic.
+func offsets(ctx context.Context, cl *kgo.Client, group, topic string) (map[int32]int64, error) {
 	all, err := kadm.NewClient(cl).FetchOffsets(ctx, group)
 	if err == nil {
 		err = all.Error()
 	}
 	got := map[int32]int64{}
 	for _, o := range all.Sorted() {
-		got[o.Partition] = o.At
+		if o.Topic == topic {
+			got[o.Partition] = o.At
+		}
 	}
 	return got, err
 }
@@ -290,7 +292,7 @@ func (c *crowd) settle(ctx context.Context, ends map[int32]int64, limit time.Dur
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		got, err := offsets(ctx, cl, mixedGroup)
+		got, err := offsets(ctx, cl, mixedGroup, mixedTopic)
 		if err == nil && maps.Equal(got, ends) {
 			return nil
 		}

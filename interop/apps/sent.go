@@ -10,11 +10,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// sent is what the producer was told is written: the values by place.
+// sent is what the producer was told is written: the values by place. They are numbers unless value says otherwise.
 type sent struct {
 	topic      string
 	partitions int
 	rate       int // records a second
+	value      func(n int) string
 
 	mu     sync.Mutex
 	values map[int32]map[int64]string
@@ -22,7 +23,7 @@ type sent struct {
 }
 
 func newSent(topic string, partitions, rate int) *sent {
-	return &sent{topic: topic, partitions: partitions, rate: rate, values: map[int32]map[int64]string{}}
+	return &sent{topic: topic, partitions: partitions, rate: rate, value: strconv.Itoa, values: map[int32]map[int64]string{}}
 }
 
 // produce writes numbered records at an even rate until ctx ends, and waits for all acknowledgements.
@@ -37,7 +38,7 @@ func (s *sent) produce(ctx context.Context, b *broker) error {
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; {
 		for range s.rate / ticks {
-			cl.Produce(context.WithoutCancel(ctx), &kgo.Record{Partition: int32(n % s.partitions), Value: []byte(strconv.Itoa(n))}, s.acked)
+			cl.Produce(context.WithoutCancel(ctx), &kgo.Record{Partition: int32(n % s.partitions), Value: []byte(s.value(n))}, s.acked)
 			n++
 		}
 		select {
