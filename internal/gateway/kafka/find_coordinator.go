@@ -7,14 +7,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// FindCoordinator (10), versions 0 to 6: which node runs a group. One node runs them all.
+// FindCoordinator (10), versions 0 to 6: which node runs a group or the transactions of a transactional ID. One node runs them all.
 //
 //   - 1: the type of the key; error messages
 //   - 4: several keys at a time (KIP-699)
 //   - 6: share groups (KIP-932)
 //
-// Transactions and share groups have no coordinator here. Their errors are final, so that a client says
-// at once that it cannot work, instead of looking for one until its time-out.
+// The state of share groups' partitions, for which Kafka's brokers look up a coordinator, has none here; its error is final.
 
 // The types of coordinator keys.
 const (
@@ -41,15 +40,12 @@ func (s *Server) coordinator(rc *request, keyType int8, key string) kmsg.FindCoo
 	c.Key = key
 	c.NodeID, c.Port = -1, -1
 	switch keyType {
-	case coordinatorGroup:
+	case coordinatorGroup, coordinatorTransaction:
 		c.NodeID = s.backend.NodeID()
 		c.Host, c.Port = rc.host()
-	case coordinatorTransaction:
-		c.ErrorCode = rc.reject(kerr.UnsupportedVersion)
-		c.ErrorMessage = kmsg.StringPtr("This broker does not serve transactions.")
 	case coordinatorShare:
 		c.ErrorCode = rc.reject(kerr.InvalidRequest)
-		c.ErrorMessage = kmsg.StringPtr("This broker does not serve share groups.")
+		c.ErrorMessage = kmsg.StringPtr("This broker serves no coordinators of share-partition state to others.")
 	default:
 		c.ErrorCode = rc.reject(kerr.InvalidRequest)
 		c.ErrorMessage = kmsg.StringPtr("Unknown coordinator key type.")

@@ -14,7 +14,7 @@ import (
 //
 //   - 2: null in place of topics asks for all; an error code of the whole response
 //   - 5: the leader epoch (KIP-320)
-//   - 7: offsets that a transaction may still change are held back (KIP-447); here none are
+//   - 7: offsets that a transaction may still change are held back if asked for (KIP-447)
 //   - 8: several groups (KIP-709)
 //   - 9: member ID and epoch, which only groups of KIP-848 check
 //   - 10: topic IDs in place of names (KIP-848)
@@ -29,7 +29,7 @@ func (s *Server) offsetFetch(ctx context.Context, rc *request, req *kmsg.OffsetF
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
 	if req.Version >= offsetFetchGroups {
 		for _, g := range req.Groups {
-			resp.Groups = append(resp.Groups, s.fetchGroup(ctx, rc, g))
+			resp.Groups = append(resp.Groups, s.fetchGroup(ctx, rc, g, req.RequireStable))
 		}
 		return resp, nil
 	}
@@ -43,7 +43,7 @@ func (s *Server) offsetFetch(ctx context.Context, rc *request, req *kmsg.OffsetF
 		topic.Topic, topic.Partitions = t.Topic, t.Partitions
 		one.Topics = append(one.Topics, topic)
 	}
-	resp.Topics, resp.ErrorCode = oneGroup(s.fetchGroup(ctx, rc, one), one.Topics, req.Version)
+	resp.Topics, resp.ErrorCode = oneGroup(s.fetchGroup(ctx, rc, one, req.RequireStable), one.Topics, req.Version)
 	return resp, nil
 }
 
@@ -81,18 +81,18 @@ func noOffset(partition int32, code int16) kmsg.OffsetFetchResponseGroupTopicPar
 	return p
 }
 
-func (s *Server) fetchGroup(ctx context.Context, rc *request, g kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResponseGroup {
+func (s *Server) fetchGroup(ctx context.Context, rc *request, g kmsg.OffsetFetchRequestGroup, stable bool) kmsg.OffsetFetchResponseGroup {
 	resp := kmsg.NewOffsetFetchResponseGroup()
 	resp.Group = g.Group
 	view := s.backend.Meta()
-	in := group.FetchOffsetsRequest{Key: rc.groupKey(g.Group), MemberID: g.MemberID, Epoch: g.MemberEpoch, All: g.Topics == nil}
+	in := group.FetchOffsetsRequest{Key: rc.groupKey(g.Group), MemberID: g.MemberID, Epoch: g.MemberEpoch, All: g.Topics == nil, Stable: stable}
 	if in.All {
 		out := s.backend.FetchOffsets(ctx, in)
 		if out.Err != nil {
 			resp.ErrorCode = rc.failGroup(out.Err)
 			return resp
 		}
-		resp.Topics = rc.topicsOf(view, out.Offsets)
+		resp.Topics = rc.topicsOf(view, &out)
 		return resp
 	}
 	var found []*kmsg.OffsetFetchResponseGroupTopicPartition // where the results of in.Partitions go
@@ -119,16 +119,25 @@ func (s *Server) fetchGroup(ctx context.Context, rc *request, g kmsg.OffsetFetch
 		return resp
 	}
 	for i, p := range found {
-		at := out.Offsets[i]
-		p.Offset, p.LeaderEpoch, p.Metadata = at.Offset, at.Epoch, &at.Metadata
+		rc.found(p, &out, i)
 	}
 	return resp
 }
 
+// found enters a result into the entry of its partition.
+func (rc *request) found(p *kmsg.OffsetFetchResponseGroupTopicPartition, out *group.FetchOffsetsResponse, i int) {
+	at := &out.Offsets[i]
+	p.Offset, p.LeaderEpoch, p.Metadata = at.Offset, at.Epoch, &at.Metadata
+	if out.Errs != nil && out.Errs[i] != nil {
+		p.ErrorCode = rc.failGroup(out.Errs[i])
+	}
+}
+
 // topicsOf gathers the offsets, which are ordered by topic, under their topics. Those of topics that are just
 // being deleted are left out.
-func (rc *request) topicsOf(view *meta.View, offsets []group.CommitOffset) (topics []kmsg.OffsetFetchResponseGroupTopic) {
-	for _, at := range offsets {
+func (rc *request) topicsOf(view *meta.View, out *group.FetchOffsetsResponse) (topics []kmsg.OffsetFetchResponseGroupTopic) {
+	for i := range out.Offsets {
+		at := &out.Offsets[i]
 		st, err := rc.streamByID(view, at.Stream)
 		if err != nil {
 			continue
@@ -139,7 +148,7 @@ func (rc *request) topicsOf(view *meta.View, offsets []group.CommitOffset) (topi
 			topics = append(topics, topic)
 		}
 		p := noOffset(at.Index, 0)
-		p.Offset, p.LeaderEpoch, p.Metadata = at.Offset, at.Epoch, &at.Metadata
+		rc.found(&p, out, i)
 		last := &topics[len(topics)-1]
 		last.Partitions = append(last.Partitions, p)
 	}
