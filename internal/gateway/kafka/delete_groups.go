@@ -10,7 +10,7 @@ import (
 )
 
 // DeleteGroups (42), versions 0 to 3: deletes groups without members, with their offsets. A name
-// without a group of another type may be that of a share group.
+// without a group of another type may be that of a share or streams group.
 //
 //   - 3: error messages
 
@@ -26,6 +26,9 @@ func (s *Server) deleteGroups(ctx context.Context, rc *request, req *kmsg.Delete
 		}
 		if err != nil && base.CodeOf(err) == base.CodeUnknownGroup {
 			err = s.backend.DeleteShareGroup(ctx, rc.shareKey(name))
+		}
+		if err != nil && base.CodeOf(err) == base.CodeUnknownGroup {
+			err = s.backend.DeleteStreamsGroup(ctx, rc.streamsKey(name))
 		}
 		if err != nil {
 			g.ErrorCode, g.ErrorMessage = rc.failGroup(err), message(err)

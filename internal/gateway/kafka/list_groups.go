@@ -9,6 +9,7 @@ import (
 
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 )
 
 // ListGroups (16), versions 0 to 5.
@@ -16,7 +17,7 @@ import (
 //   - 4: states, and a filter for them (KIP-518)
 //   - 5: types, and a filter for them (KIP-848)
 //
-// Share groups come after the others.
+// Share groups come after the others, and streams groups after these.
 
 func (s *Server) listGroups(ctx context.Context, rc *request, req *kmsg.ListGroupsRequest) (kmsg.Response, error) {
 	out := s.backend.ListGroups(ctx, group.ListRequest{Namespace: rc.namespace, States: req.StatesFilter, Types: req.TypesFilter})
@@ -30,18 +31,39 @@ func (s *Server) listGroups(ctx context.Context, rc *request, req *kmsg.ListGrou
 		g.Group, g.ProtocolType, g.GroupState, g.GroupType = l.Group, l.ProtocolType, string(l.State), l.Type
 		resp.Groups = append(resp.Groups, g)
 	}
-	if len(req.TypesFilter) > 0 && !slices.ContainsFunc(req.TypesFilter, func(t string) bool { return strings.EqualFold(t, share.Type) }) {
-		return resp, nil
+	others := []struct {
+		kind string
+		list func() ([]string, []string, error) // names and states
+	}{
+		{share.Type, func() (names, states []string, err error) {
+			list, err := s.backend.ListShareGroups(ctx, rc.namespace, req.StatesFilter)
+			for _, l := range list {
+				names, states = append(names, l.Group), append(states, string(l.State))
+			}
+			return names, states, err
+		}},
+		{streams.Type, func() (names, states []string, err error) {
+			list, err := s.backend.ListStreamsGroups(ctx, rc.namespace, req.StatesFilter)
+			for _, l := range list {
+				names, states = append(names, l.Group), append(states, string(l.State))
+			}
+			return names, states, err
+		}},
 	}
-	shares, err := s.backend.ListShareGroups(ctx, rc.namespace, req.StatesFilter)
-	if err != nil {
-		resp.ErrorCode, resp.Groups = rc.failGroup(err), nil
-		return resp, nil
-	}
-	for _, l := range shares {
-		g := kmsg.NewListGroupsResponseGroup()
-		g.Group, g.ProtocolType, g.GroupState, g.GroupType = l.Group, share.Type, string(l.State), share.Type
-		resp.Groups = append(resp.Groups, g)
+	for _, o := range others {
+		if len(req.TypesFilter) > 0 && !slices.ContainsFunc(req.TypesFilter, func(t string) bool { return strings.EqualFold(t, o.kind) }) {
+			continue
+		}
+		names, states, err := o.list()
+		if err != nil {
+			resp.ErrorCode, resp.Groups = rc.failGroup(err), nil
+			return resp, nil
+		}
+		for i := range names {
+			g := kmsg.NewListGroupsResponseGroup()
+			g.Group, g.ProtocolType, g.GroupState, g.GroupType = names[i], o.kind, states[i], o.kind
+			resp.Groups = append(resp.Groups, g)
+		}
 	}
 	return resp, nil
 }
