@@ -96,9 +96,8 @@ func (h *groupHost) deliver(replies []group.Reply) {
 	}
 }
 
-// finish journals what the last call changed, and delivers its replies after that. If it cannot be journaled they are
-// delivered all the same, unless the coordinator has gone ahead of what is saved: a membership is then only as durable as this
-// process.
+// finish journals what the last call changed, and delivers its replies after that. If it cannot be journaled they say so: the
+// coordinator that they are from may be gone, and the next one know nothing of them.
 func (h *groupHost) finish(l *loop, replies []group.Reply) {
 	changes := h.coord.Changes()
 	if len(changes) == 0 {
@@ -106,7 +105,7 @@ func (h *groupHost) finish(l *loop, replies []group.Reply) {
 		return
 	}
 	h.keep(l, changes, func(err error) {
-		if err != nil && group.Binding(changes) {
+		if err != nil {
 			replies = group.Failed(replies, asError(err))
 		}
 		h.deliver(replies)

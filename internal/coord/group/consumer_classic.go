@@ -152,13 +152,17 @@ func (c *Coordinator) syncConsumers(g *consumerGroup, req *SyncRequest) *SyncRes
 	}
 }
 
-// heartbeatConsumers keeps the member's session and tells it to join again when it can get on.
+// heartbeatConsumers keeps the member's session and tells it to join again when it can get on. As with members of the consumer
+// protocol, of whom there may be none, this is when the group finds out that it has to be assigned anew.
 func (c *Coordinator) heartbeatConsumers(g *consumerGroup, req *HeartbeatRequest) HeartbeatResponse {
 	m, err := g.classicMember(req.MemberID, req.InstanceID, req.Generation)
 	if err != nil {
 		return HeartbeatResponse{Err: err}
 	}
 	c.timers.set(&m.session, c.now+m.Classic.Session)
+	c.look(g)
+	c.assignIfDue(g)
+	c.saveConsumers(g)
 	if m.Epoch < g.AssignmentEpoch || m.State == Unrevoked || m.State == Unreleased && !g.waitsForOthers(m) {
 		c.expectJoin(m)
 		return HeartbeatResponse{Err: base.Errorf(base.CodeRebalanceInProgress, "group %q is rebalancing", g.key.Group)}
