@@ -191,13 +191,42 @@ func comparePartitions(a, b TopicPartition) int {
 	return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
-// members describes a group and who is in it.
+// members describes a group and who is in it. kind is its type, if that is known.
 func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupLag, error) {
-	d := b.DescribeGroups(ctx, group.DescribeRequest{Namespace: k.Namespace, Groups: []string{k.Group}}).Groups[0]
+	one := group.DescribeRequest{Namespace: k.Namespace, Groups: []string{k.Group}}
+	if kind != group.TypeConsumer {
+		d := b.DescribeGroups(ctx, one).Groups[0]
+		switch {
+		case d.Err == nil:
+			return b.classicMembers(&d, cmp.Or(kind, group.TypeClassic)), nil
+		case d.Err.Code != base.CodeUnknownGroup:
+			return nil, d.Err
+		}
+	}
+	d := b.DescribeConsumerGroups(ctx, one)[0]
 	if d.Err != nil {
 		return nil, d.Err
 	}
-	out := &GroupLag{Group: k.Group, Type: cmp.Or(kind, group.TypeClassic), State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol}
+	out := &GroupLag{Group: k.Group, Type: group.TypeConsumer, State: d.State, ProtocolType: "consumer", Protocol: d.Assignor}
+	v := b.Meta()
+	for i := range d.Members {
+		m := &d.Members[i]
+		gm := GroupMember{MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
+		for _, list := range [][]group.Owned{m.Assigned, m.Revoking} {
+			for _, o := range list {
+				if s, ok := v.StreamByID(o.Stream); ok {
+					gm.Assigned = append(gm.Assigned, TopicPartition{s.Name, o.Index})
+				}
+			}
+		}
+		slices.SortFunc(gm.Assigned, comparePartitions)
+		out.Members = append(out.Members, gm)
+	}
+	return out, nil
+}
+
+func (b *Broker) classicMembers(d *group.Description, kind string) *GroupLag {
+	out := &GroupLag{Group: d.Group, Type: kind, State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol}
 	for _, m := range d.Members {
 		gm := GroupMember{MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
 		if d.ProtocolType == "consumer" {
@@ -205,7 +234,7 @@ func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupL
 		}
 		out.Members = append(out.Members, gm)
 	}
-	return out, nil
+	return out
 }
 
 // assignedOf lists the partitions of a member of the classic protocol, in order; none where its assignment cannot be read.
