@@ -191,23 +191,38 @@ func comparePartitions(a, b TopicPartition) int {
 	return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }
 
-// members describes a group and who is in it. kind is its type, if that is known.
+// members describes a group and who is in it. kind is its type, if that is known; a group may change it at any time.
 func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupLag, error) {
 	one := group.DescribeRequest{Namespace: k.Namespace, Groups: []string{k.Group}}
-	if kind != group.TypeConsumer {
-		d := b.DescribeGroups(ctx, one).Groups[0]
+	look := []func() (*GroupLag, *base.Error){
+		func() (*GroupLag, *base.Error) {
+			d := b.DescribeGroups(ctx, one).Groups[0]
+			return classicMembers(&d), d.Err
+		},
+		func() (*GroupLag, *base.Error) {
+			d := b.DescribeConsumerGroups(ctx, one)[0]
+			return b.consumerMembers(&d), d.Err
+		},
+	}
+	if kind == group.TypeConsumer {
+		slices.Reverse(look)
+	}
+	var unknown *base.Error
+	for _, fn := range append(look, look[0]) {
+		out, err := fn()
 		switch {
-		case d.Err == nil:
-			return b.classicMembers(&d, cmp.Or(kind, group.TypeClassic)), nil
-		case d.Err.Code != base.CodeUnknownGroup:
-			return nil, d.Err
+		case err == nil:
+			return out, nil
+		case err.Code != base.CodeUnknownGroup:
+			return nil, err
 		}
+		unknown = err
 	}
-	d := b.DescribeConsumerGroups(ctx, one)[0]
-	if d.Err != nil {
-		return nil, d.Err
-	}
-	out := &GroupLag{Group: k.Group, Type: group.TypeConsumer, State: d.State, ProtocolType: "consumer", Protocol: d.Assignor}
+	return nil, unknown
+}
+
+func (b *Broker) consumerMembers(d *group.ConsumerDescription) *GroupLag {
+	out := &GroupLag{Group: d.Group, Type: group.TypeConsumer, State: d.State, ProtocolType: "consumer", Protocol: d.Assignor}
 	v := b.Meta()
 	for i := range d.Members {
 		m := &d.Members[i]
@@ -222,11 +237,11 @@ func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupL
 		slices.SortFunc(gm.Assigned, comparePartitions)
 		out.Members = append(out.Members, gm)
 	}
-	return out, nil
+	return out
 }
 
-func (b *Broker) classicMembers(d *group.Description, kind string) *GroupLag {
-	out := &GroupLag{Group: d.Group, Type: kind, State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol}
+func classicMembers(d *group.Description) *GroupLag {
+	out := &GroupLag{Group: d.Group, Type: group.TypeClassic, State: d.State, ProtocolType: d.ProtocolType, Protocol: d.Protocol}
 	for _, m := range d.Members {
 		gm := GroupMember{MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, ClientHost: m.ClientHost}
 		if d.ProtocolType == "consumer" {
