@@ -27,6 +27,7 @@ var table = []difference{
 	{"*", "refused/no group", "ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Members need a group with a name."},
 	{"*", "refused/unknown group", "ErrorCode", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", ours, "Of a group that is not there, nobody is a member."},
 	{"ApiVersions", "*", "ApiKeys[*]", absent, present, fakes, "Not served: transactions, share groups, ACL changes, quotas, SASL, reassignment, telemetry and features. Clients see from this that they must not ask."},
+	{"ApiVersions", "*", "ApiKeys[StreamsGroup*]", present, absent, ours, "Streams groups (KIP-1071), which kfake does not know: their requests are played by Kafka Streams itself, in interop."},
 	{"ApiVersions", "*", "ApiKeys[*].MinVersion", "*", "*", ours, "The lowest versions are Kafka's after KIP-896. Produce is announced from 0 on for old librdkafka (KAFKA-18659)."},
 	{"ApiVersions", "*", "ApiKeys[ListOffsets].MaxVersion", "11", "10", ours, "Kafka 4.4 serves version 11; kfake does not know it yet."},
 	{"ApiVersions", "*", "*Features*", "*", "*", fakes, "Godwit announces only features that change what clients do: a finalized one switches them to a protocol."},
