@@ -16,6 +16,7 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
 	"godwit/internal/coord/streams"
+	"godwit/internal/coord/txn"
 	"godwit/internal/journal"
 	"godwit/internal/journal/single"
 	"godwit/internal/meta"
@@ -45,6 +46,7 @@ type Options struct {
 	Groups         group.Options
 	Shares         share.Options   // share.DefaultOptions by default
 	Streams        streams.Options // streams.DefaultOptions by default
+	Txns           txn.Options     // txn.DefaultOptions by default
 
 	CheckpointEvery time.Duration // 30 s by default
 	RetentionEvery  time.Duration // 10 s by default
@@ -72,6 +74,9 @@ func (o *Options) fill() {
 	}
 	if o.Streams.MaxSize == 0 {
 		o.Streams = streams.DefaultOptions()
+	}
+	if o.Txns.MaxTimeout == 0 {
+		o.Txns = txn.DefaultOptions()
 	}
 	defT(&o.ProducerExpiry, 24*time.Hour)
 	defT(&o.CheckpointEvery, 30*time.Second)

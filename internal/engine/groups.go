@@ -143,12 +143,20 @@ func (h *groupHost) decide(l *loop, fn func(c *group.Coordinator, now int64) []g
 	}
 }
 
-func (h *groupHost) deadline() (at int64, ok bool) {
+// endTxn enters the end of a transaction into a group, whatever is kept aside there.
+func (h *groupHost) endTxn(l *loop, cmd *group.EndTxnOffsets, reply func(error)) {
+	h.decide(l, func(c *group.Coordinator, _ int64) []group.Command {
+		c.EndTxn(cmd)
+		return []group.Command{cmd}
+	}, true, reply)
+}
+
+// deadline is the Unix ms at which tick has something to do; math.MaxInt64 for never.
+func (h *groupHost) deadline() int64 {
 	if h.coord == nil {
-		return 0, false
+		return math.MaxInt64
 	}
-	at = h.coord.NextDeadline()
-	return at, at != math.MaxInt64
+	return h.coord.NextDeadline()
 }
 
 func (h *groupHost) tick(l *loop) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -70,6 +71,7 @@ type loop struct {
 	shares  shareHost
 	streams streamsHost
 	queues  queueHost
+	txns    txnHost
 	effects effectHost // shard 0 only
 }
 
@@ -127,13 +129,8 @@ func crashOnPanic() {
 
 // arm sets the timer for the next thing that time alone brings about.
 func (l *loop) arm() {
-	at, ok := l.groups.deadline()
-	for _, deadline := range []func() (int64, bool){l.shares.deadline, l.queues.deadline, l.streams.deadline} {
-		if other, set := deadline(); set && (!ok || other < at) {
-			at, ok = other, true
-		}
-	}
-	if !ok || at == l.armed || l.e.closed.Load() {
+	at := min(l.groups.deadline(), l.shares.deadline(), l.streams.deadline(), l.queues.deadline(), l.txns.deadline())
+	if at == math.MaxInt64 || at == l.armed || l.e.closed.Load() {
 		return
 	}
 	l.armed = at
@@ -152,6 +149,7 @@ func (l *loop) tick() {
 	l.shares.tick(l)
 	l.streams.tick(l)
 	l.queues.tick(l)
+	l.txns.tick(l)
 }
 
 // stop ends the timer.
@@ -204,6 +202,7 @@ func (l *loop) lead(term uint64) {
 	l.shares.lead(l)
 	l.streams.lead(l)
 	l.queues.lead(l)
+	l.txns.lead(l)
 	if l.id == base.MetaShard {
 		l.effects.resend(l)
 	}
@@ -407,6 +406,7 @@ func (l *loop) settle(en *entry) {
 				l.groups.resign(l, en.err)
 				l.shares.resign(en.err)
 				l.streams.resign()
+				l.txns.resign(en.err)
 			}
 			l.abandon()
 		}
@@ -424,6 +424,7 @@ func (l *loop) settle(en *entry) {
 	l.e.publish(l, applied)
 	l.shares.applied(l, en.cmd)
 	l.queues.applied(l, en.cmd, applied)
+	l.txns.applied(l, en.cmd)
 	for _, d := range en.parts {
 		d.req.settle(1)
 	}

@@ -143,20 +143,21 @@ func (h *queueHost) enter(hq *hostedQueue, at int64) {
 	}
 }
 
-func (h *queueHost) deadline() (at int64, ok bool) {
+// deadline is the Unix ms at which tick has something to do; math.MaxInt64 for never.
+func (h *queueHost) deadline() int64 {
 	for len(h.due) > 0 {
 		if top := h.due[0]; top.at == top.q.at {
-			return top.at, true
+			return top.at
 		}
 		heap.Pop(&h.due)
 	}
-	return 0, false
+	return math.MaxInt64
 }
 
 // tick has the queues decide whose time has come.
 func (h *queueHost) tick(l *loop) {
 	now := l.now()
-	for at, ok := h.deadline(); ok && at <= now; at, ok = h.deadline() {
+	for h.deadline() <= now {
 		hq := heap.Pop(&h.due).(dueQueue).q
 		hq.at = math.MaxInt64
 		_, q, err := h.open(l, hq.key)

@@ -137,12 +137,12 @@ func (h *shareHost) settled(l *loop) {
 	}
 }
 
-func (h *shareHost) deadline() (at int64, ok bool) {
+// deadline is the Unix ms at which tick has something to do; math.MaxInt64 for never.
+func (h *shareHost) deadline() int64 {
 	if h.coord == nil {
-		return 0, false
+		return math.MaxInt64
 	}
-	at = min(h.coord.NextDeadline(), h.again.deadline())
-	return at, at != math.MaxInt64
+	return min(h.coord.NextDeadline(), h.again.deadline())
 }
 
 func (h *shareHost) tick(l *loop) {

@@ -84,12 +84,12 @@ func (h *streamsHost) decide(l *loop, fn func(c *streams.Coordinator, now int64)
 	}, reply)
 }
 
-func (h *streamsHost) deadline() (at int64, ok bool) {
+// deadline is the Unix ms at which tick has something to do; math.MaxInt64 for never.
+func (h *streamsHost) deadline() int64 {
 	if h.coord == nil {
-		return 0, false
+		return math.MaxInt64
 	}
-	at = h.coord.NextDeadline()
-	return at, at != math.MaxInt64
+	return h.coord.NextDeadline()
 }
 
 func (h *streamsHost) tick(l *loop) {

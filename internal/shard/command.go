@@ -8,6 +8,7 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
 	"godwit/internal/coord/streams"
+	"godwit/internal/coord/txn"
 	"godwit/internal/partlog"
 	"godwit/internal/varint"
 )
@@ -62,6 +63,7 @@ type Command struct {
 	Groups  []group.Command   `json:"-"`
 	Shares  []share.Command   `json:"-"`
 	Streams []streams.Command `json:"-"`
+	Txns    []txn.Command     `json:"-"`
 	Queues  []QueueCommand    `json:"-"`
 
 	Create []base.LogID    `json:"create,omitempty"` // logs that begin to exist
@@ -83,6 +85,7 @@ const (
 	formatJSON     = 2
 	formatGroups   = 3
 	formatAppend   = 4
+	formatTxns     = 5
 	formatShares   = 6
 	formatQueues   = 7
 	formatStreams  = 8
@@ -103,6 +106,8 @@ func (c *Command) Encode(dst []byte) []byte {
 		return appendEach(append(dst, formatGroups), c.Groups, group.AppendCommand)
 	case c.Shares != nil:
 		return appendEach(append(dst, formatShares), c.Shares, share.AppendCommand)
+	case c.Txns != nil:
+		return appendEach(append(dst, formatTxns), c.Txns, txn.AppendCommand)
 	case c.Queues != nil:
 		return appendEach(append(dst, formatQueues), c.Queues, func(dst []byte, q QueueCommand) []byte { return q.appendTo(dst) })
 	case c.Streams != nil:
@@ -185,6 +190,8 @@ func Decode(b []byte) (*Command, error) {
 		return c, decodeEach(b[1:], share.DecodeCommand, &c.Shares)
 	case formatStreams:
 		return c, decodeEach(b[1:], streams.DecodeCommand, &c.Streams)
+	case formatTxns:
+		return c, decodeEach(b[1:], txn.DecodeCommand, &c.Txns)
 	case formatQueues:
 		return c, decodeEach(b[1:], decodeQueueCommand, &c.Queues)
 	}

@@ -10,6 +10,7 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
 	"godwit/internal/coord/streams"
+	"godwit/internal/coord/txn"
 	"godwit/internal/invariants"
 	"godwit/internal/meta"
 	"godwit/internal/partlog"
@@ -39,6 +40,7 @@ type Machine struct {
 	Offsets *group.Offsets
 	Shares  *share.State
 	Streams *streams.State
+	Txns    *txn.State
 
 	logs      map[base.LogID]*log
 	queues    queueSet
@@ -55,7 +57,8 @@ type Machine struct {
 
 // New is an empty shard. defaults are the broker's topic configuration, for shard 0.
 func New(id base.ShardID, defaults map[string]string) *Machine {
-	m := &Machine{ID: id, logs: map[base.LogID]*log{}, queues: newQueueSet(), Offsets: group.NewOffsets(), Shares: share.NewState(), Streams: streams.NewState()}
+	m := &Machine{ID: id, logs: map[base.LogID]*log{}, queues: newQueueSet(), Offsets: group.NewOffsets(), Shares: share.NewState(),
+		Streams: streams.NewState(), Txns: txn.NewState()}
 	if id == base.MetaShard {
 		m.Meta = meta.NewState(defaults)
 		m.abandonMeta()
@@ -163,6 +166,7 @@ func (m *Machine) Apply(index, term uint64, time int64, c *Command) (*Applied, e
 	if c.Forget != nil {
 		m.Offsets.Apply(&group.StreamDeleted{Stream: *c.Forget})
 		m.Shares.Apply(&share.StreamDeleted{Stream: *c.Forget})
+		m.Txns.Apply(&txn.StreamDeleted{Stream: *c.Forget})
 	}
 	for _, g := range c.Groups {
 		m.Offsets.Apply(g)
@@ -172,6 +176,9 @@ func (m *Machine) Apply(index, term uint64, time int64, c *Command) (*Applied, e
 	}
 	for _, s := range c.Streams {
 		m.Streams.Apply(s)
+	}
+	for _, t := range c.Txns {
+		m.Txns.Apply(t)
 	}
 	for i := range c.Queues {
 		m.queues.apply(&c.Queues[i])
@@ -269,6 +276,7 @@ const (
 	keyStreams   = 'k' // + a key of package streams
 	keyLoss      = 'x' // + sequence number, big-endian
 	keyTime      = 't'
+	keyTxns      = 'T' // + a key of package txn
 )
 
 func numbered(prefix byte, n uint64) []byte {
@@ -302,6 +310,7 @@ func (m *Machine) Checkpoint(put func(key, value []byte)) {
 	m.Offsets.Checkpoint(func(key, value []byte) { put(append([]byte{keyOffsets}, key...), value) })
 	m.Shares.Checkpoint(func(key, value []byte) { put(append([]byte{keyShares}, key...), value) })
 	m.Streams.Checkpoint(func(key, value []byte) { put(append([]byte{keyStreams}, key...), value) })
+	m.Txns.Checkpoint(func(key, value []byte) { put(append([]byte{keyTxns}, key...), value) })
 	m.queues.checkpoint(put)
 	for ; m.trimmedLoss < m.lossStart; m.trimmedLoss++ {
 		put(numbered(keyLoss, m.trimmedLoss), nil)
@@ -356,6 +365,8 @@ func (r *Restorer) Restore(key, value []byte) error {
 		return r.m.Shares.Restore(rest, value)
 	case key[0] == keyStreams:
 		return r.m.Streams.Restore(rest, value)
+	case key[0] == keyTxns:
+		return r.m.Txns.Restore(rest, value)
 	case key[0] == keyQueueName && len(rest) > 8:
 		return r.restoreQueueName(rest, value)
 	case key[0] == keyQueue && len(rest) > 8:

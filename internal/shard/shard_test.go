@@ -13,6 +13,7 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
 	"godwit/internal/coord/streams"
+	"godwit/internal/coord/txn"
 	"godwit/internal/partlog"
 )
 
@@ -35,7 +36,15 @@ func commands() []*Command {
 			&streams.Update{Key: streams.Key(key), Topology: &streams.Topology{}, Members: []streams.Member{{ID: "m", Status: streams.Stable}}},
 			&streams.Update{Key: streams.Key(key), Removed: []string{"m"}},
 		}},
+		{Txns: []txn.Command{ongoing(1), &txn.Forget{Key: txn.Key{Namespace: "default", ID: "t"}}}},
 	}
+}
+
+// ongoing is a transaction with one partition, of a producer with the epoch.
+func ongoing(epoch int16) *txn.Update {
+	return &txn.Update{Key: txn.Key{Namespace: "default", ID: "t"}, Partitions: []txn.Partition{{Stream: base.StreamID{1}}},
+		Head: txn.Head{Status: txn.Ongoing, ProducerID: 7, Epoch: epoch, LastProducerID: -1, LastEpoch: -1, NextProducerID: -1,
+			TimeoutMs: 60_000, Version: txn.Version2, Started: 5, Updated: 5}}
 }
 
 func TestCommandsRoundTrip(t *testing.T) {
@@ -49,7 +58,7 @@ func TestCommandsRoundTrip(t *testing.T) {
 			t.Errorf("command %d: %+v, %v; want %+v", i, back, err, c)
 		}
 		for n := range b[6:] {
-			if _, err := Decode(b[6 : 6+n]); err == nil && c.Groups == nil && c.Shares == nil && c.Streams == nil {
+			if _, err := Decode(b[6 : 6+n]); err == nil && c.Groups == nil && c.Shares == nil && c.Streams == nil && c.Txns == nil {
 				t.Errorf("command %d: %d of %d bytes were accepted", i, n, len(b)-6)
 			}
 		}
@@ -202,6 +211,12 @@ func TestCheckpointIsTheState(t *testing.T) {
 			"configure": func(t *rapid.T) {
 				must(&Command{Shares: []share.Command{&share.SetConfig{Values: map[string]string{"a": rapid.StringN(0, 3, 3).Draw(t, "value")}}}})
 			},
+			"begin": func(t *rapid.T) {
+				up, forget := ongoing(rapid.Int16Range(1, 9).Draw(t, "epoch")), &txn.Forget{}
+				up.Status, up.Started, up.Partitions = txn.Empty, -1, nil
+				forget.Key = up.Key
+				must(&Command{Txns: []txn.Command{[]txn.Command{up, forget}[rapid.IntRange(0, 1).Draw(t, "forget")]}})
+			},
 			"checkpoint": func(*rapid.T) { m.Checkpoint(put) },
 			"": func(t *rapid.T) {
 				m.Checkpoint(put)
@@ -217,6 +232,12 @@ func TestCheckpointIsTheState(t *testing.T) {
 				}
 				if c := m.Shares.Config(share.Key{}); !reflect.DeepEqual(back.Shares.Config(share.Key{}), c) {
 					t.Fatalf("restored configuration %v, want %v", back.Shares.Config(share.Key{}), c)
+				}
+				txns := func(m *Machine) txn.Description {
+					return txn.NewCoordinator(txn.DefaultOptions(), m.Txns, 0).Describe(ongoing(1).Key)
+				}
+				if !reflect.DeepEqual(txns(back), txns(m)) {
+					t.Fatalf("restored transaction %v, want %v", txns(back), txns(m))
 				}
 				if !reflect.DeepEqual(logs(back), logs(m)) || back.Time != m.Time || !reflect.DeepEqual(back.Losses(), m.Losses()) {
 					t.Fatalf("restored %v at %d, want %v at %d", logs(back), back.Time, logs(m), m.Time)

@@ -87,7 +87,7 @@ func (s *Server) addToTxn(ctx context.Context, rc *request, view *meta.View, req
 func (s *Server) joinTxn(ctx context.Context, rc *request, req *kmsg.AddPartitionsToTxnRequestTransaction, partitions []group.Partition) []error {
 	if req.VerifyOnly && req.TransactionalID != "" {
 		return s.backend.VerifyTxn(ctx, &broker.TxnCheck{
-			Namespace: rc.namespace, Transactional: req.TransactionalID, ProducerID: req.ProducerID, Epoch: req.ProducerEpoch, Partitions: partitions,
+			TxnProducer: rc.txnProducer(req.TransactionalID, req.ProducerID, req.ProducerEpoch), Partitions: partitions,
 		})
 	}
 	err := checkTransactional(req.TransactionalID)

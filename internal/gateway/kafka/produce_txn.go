@@ -213,8 +213,8 @@ func (p *produce) ask() {
 	t := p.txn
 	t.stage, t.answered = asking, make(chan []error, 1)
 	t.attempts++
-	check := &broker.TxnCheck{Namespace: p.rc.namespace, Transactional: t.id, ProducerID: t.producer, Epoch: t.epoch,
-		Implicit: p.rc.version >= implicitSince}
+	check := &broker.TxnCheck{Implicit: p.rc.version >= implicitSince,
+		TxnProducer: broker.TxnProducer{Namespace: p.rc.namespace, Transactional: t.id, ProducerID: t.producer, Epoch: t.epoch}}
 	for _, i := range t.open {
 		check.Partitions = append(check.Partitions, t.parts[i])
 	}
