@@ -24,8 +24,9 @@ var features = []struct {
 	name    string
 	version int16
 }{
-	{"group.version", 1},   // groups of the consumer protocol (KIP-848)
-	{"streams.version", 1}, // streams groups (KIP-1071)
+	{"group.version", 1},       // groups of the consumer protocol (KIP-848)
+	{"streams.version", 1},     // streams groups (KIP-1071)
+	{"transaction.version", 2}, // the epoch rises with each end of a transaction (KIP-890)
 }
 
 // softwareName is Kafka's rule for the name and the version of a client's software.
