@@ -3,13 +3,14 @@ package app
 import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/groupconf"
 	"godwit/internal/invariants"
 	"godwit/internal/settings"
 )
 
 // groupOptions are what the settings, which are valid, say of groups.
-func groupOptions(s *settings.Settings) (group.Options, share.Options) {
+func groupOptions(s *settings.Settings) (group.Options, share.Options, streams.Options) {
 	b, err := groupconf.ResolveBroker(s.GroupSettings)
 	invariants.Check(err == nil, "the settings of groups are not valid: %v", err)
 	g := group.DefaultOptions()
@@ -18,5 +19,5 @@ func groupOptions(s *settings.Settings) (group.Options, share.Options) {
 	g.Consumer = group.ConsumerOptions{
 		MaxSize: b.ConsumerMaxSize, Migration: group.Migration(b.Migration), Assignors: b.Assignors, Defaults: b.Defaults,
 	}
-	return g, share.Options{MaxSize: b.ShareMaxSize, Defaults: b.Defaults}
+	return g, share.Options{MaxSize: b.ShareMaxSize, Defaults: b.Defaults}, streams.Options{MaxSize: b.StreamsMaxSize, Defaults: b.Defaults}
 }

@@ -32,6 +32,8 @@ var brokerDefs = []Def{
 		Doc: "Shortest session time-out that a member of a classic group may ask for."},
 	{Name: "group.share.max.size", Type: topicconf.Int, Default: "200", Min: 1, Max: 1_000, Effect: true,
 		Doc: "Members of a share group at most."},
+	{Name: "group.streams.max.size", Type: topicconf.Int, Default: "2147483647", Min: 1, Max: maxInt, Effect: true,
+		Doc: "Members of a streams group at most."},
 	{Name: "offset.metadata.max.bytes", Type: topicconf.Int, Default: "4096", Max: maxInt, Effect: true,
 		Doc: "Size of the text that a client may add to a committed offset."},
 	{Name: "offsets.retention.minutes", Type: topicconf.Int, Default: "10080", Min: 1, Max: maxInt, Effect: true,
@@ -50,6 +52,7 @@ type Broker struct {
 	Migration       string
 	Assignors       []string // of consumer groups
 	ShareMaxSize    int
+	StreamsMaxSize  int
 
 	Defaults map[string]string // of groups' configurations, by their names
 }
@@ -102,7 +105,7 @@ func ResolveBroker(values map[string]string) (Broker, error) {
 		InitialDelay: n("group.initial.rebalance.delay.ms"), MaxSize: int(n("group.max.size")),
 		MaxMetadata: int(n("offset.metadata.max.bytes")), Retention: n("offsets.retention.minutes") * 60_000,
 		ConsumerMaxSize: int(n("group.consumer.max.size")), Migration: all["group.consumer.migration.policy"],
-		ShareMaxSize: int(n("group.share.max.size")), Defaults: map[string]string{},
+		ShareMaxSize: int(n("group.share.max.size")), StreamsMaxSize: int(n("group.streams.max.size")), Defaults: map[string]string{},
 	}
 	for _, d := range defs {
 		if v, ok := values[d.Synonym]; ok {
