@@ -343,7 +343,7 @@ func (p *planner) missing() ([]CreateTopic, *fault) {
 	for i := range p.Subtopologies {
 		s := &p.Subtopologies[i]
 		for _, t := range slices.Concat(s.Repartitions, s.Changelogs) {
-			c := CreateTopic{t.Name, t.Partitions, t.Replicas, t.Configs}
+			c := CreateTopic(t)
 			if c.Partitions == 0 {
 				c.Partitions = int32(p.decided[t.Name])
 			}

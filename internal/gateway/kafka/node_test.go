@@ -29,6 +29,7 @@ type node struct {
 	offsets *group.Offsets
 	coord   *group.Coordinator
 	shares  shareNode
+	streams streamsNode
 	now     int64
 	made    uint16 // streams made, for their IDs
 	token   uint64
