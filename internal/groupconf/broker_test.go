@@ -13,7 +13,7 @@ func TestBrokerDefaults(t *testing.T) {
 	}
 	want := Broker{
 		MinSession: 6_000, MaxSession: 1_800_000, InitialDelay: 3_000, MaxSize: maxInt, MaxMetadata: 4_096, Retention: 7 * 24 * 3_600_000,
-		ConsumerMaxSize: maxInt, Migration: "bidirectional", Assignors: []string{"uniform", "range"}, ShareMaxSize: 200, StreamsMaxSize: 2147483647, Defaults: map[string]string{},
+		ConsumerMaxSize: maxInt, Migration: "bidirectional", Assignors: []string{"uniform", "range"}, ShareMaxSize: 200, StreamsMaxSize: maxInt, Defaults: map[string]string{},
 	}
 	if !reflect.DeepEqual(b, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", b, want)
