@@ -81,6 +81,22 @@ func TestFullDiskRefusesDataAndFreesItself(t *testing.T) {
 	}
 }
 
+func TestSealThatFailsIsTriedAgainWhole(t *testing.T) {
+	r := newRig(t, nil)
+	s := r.create("t", 1, nil)
+	r.must(r.write(s, 0, kv{"a", "1"}))
+	r.must(r.Roll(ctx))
+	r.faults.Inject(vfs.Rule{Ops: vfs.OpWrite, Path: "wal-*.tmp", Count: 1, Err: syscall.EIO})
+	if err := r.Checkpoint(ctx); err == nil {
+		t.Fatal("a checkpoint could not write the index of a file, and reports nothing")
+	}
+	r.must(r.Checkpoint(ctx))
+	r.must(r.powerLoss(0))
+	if got, _ := r.read(s, 0, 0); len(got) != 1 {
+		t.Fatalf("after a power loss: %v", got)
+	}
+}
+
 func TestRefusedEffectIsSentAgain(t *testing.T) {
 	r := newRig(t, nil)
 	refuse := func(term uint64) {

@@ -267,7 +267,7 @@ func (s *Store) Size(log base.LogID) int64 {
 // frame ends. From then on the file's extents are read from disk.
 func (s *Store) Seal(f *File, dataEnd uint32) error {
 	f.logsMu.Lock()
-	defer func() { f.logs = nil; f.logsMu.Unlock() }()
+	defer f.logsMu.Unlock()
 	slices.Sort(f.logs)
 	f.logs = slices.Compact(f.logs)
 	var logs []LogFooter
@@ -280,8 +280,9 @@ func (s *Store) Seal(f *File, dataEnd uint32) error {
 		})
 	}
 	if err := f.WriteSeal(dataEnd, logs, extents); err != nil {
-		return fmt.Errorf("sealing %s: %w", f.Path, err)
+		return fmt.Errorf("sealing %s: %w", f.Path, err) // the next try needs the list again
 	}
+	f.logs = nil
 	for i := range logs {
 		l := &logs[i]
 		s.withPiece(l.Log, f, func(p *piece) {
