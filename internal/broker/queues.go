@@ -36,7 +36,7 @@ func (b *Broker) ShareAcknowledge(ctx context.Context, acks []ShareAcks) []error
 	return b.engine.ShareAcknowledge(ctx, acks)
 }
 
-// ShareRelease gives back at once what a member holds in queues, as when its session ends: these deliveries do not count.
+// ShareRelease gives back at once what a member holds in queues, as when its session ends. These deliveries count.
 func (b *Broker) ShareRelease(ctx context.Context, member string, queues []ShareQueue) error {
 	return b.engine.ShareRelease(ctx, member, queues)
 }

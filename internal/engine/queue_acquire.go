@@ -43,7 +43,14 @@ func (e *Engine) ShareAcquire(ctx context.Context, req *ShareAcquire) []ShareAcq
 		if a.records <= 0 || a.bytes <= 0 {
 			break
 		}
-		if out[i].Err = a.ask(ctx, i); out[i].Err != nil && ctx.Err() != nil {
+		err := a.ask(ctx, i)
+		if err == nil {
+			continue
+		}
+		if out[i].Err = err; base.CodeOf(err) == base.CodeUnknown {
+			out[i].Err = base.Errorf(base.CodeStorage, "reading records: %v", err)
+		}
+		if ctx.Err() != nil {
 			break
 		}
 	}

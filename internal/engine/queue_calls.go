@@ -101,13 +101,14 @@ func (h *queueHost) acknowledge(l *loop, hq *hostedQueue, q *queue.Queue, member
 	h.journal(l, hq, q, cmd, reply)
 }
 
-// ShareRelease gives back at once what a member holds in queues, as when its session ends: these deliveries do not count.
+// ShareRelease gives back at once what a member holds in queues, as when its session ends. These deliveries count, as in Kafka 4.4:
+// the member may have ended because of them.
 // Queues that are not there any more hold nothing.
 func (e *Engine) ShareRelease(ctx context.Context, member string, queues []ShareQueue) error {
 	calls := make([]*queueCall, len(queues))
 	for i := range queues {
 		calls[i] = e.queueCall(queues[i], func(l *loop, hq *hostedQueue, q *queue.Queue, reply func(error)) {
-			l.queues.journal(l, hq, q, q.Release(l.now(), member, true), reply)
+			l.queues.journal(l, hq, q, q.Release(l.now(), member, false), reply)
 		})
 	}
 	var failure error

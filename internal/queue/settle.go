@@ -101,7 +101,7 @@ func (q *Queue) release(now int64, r *run, s Span, until int64) Change {
 }
 
 // Release gives back everything that a consumer holds, as when it leaves. unused: it never looked at them, and
-// these deliveries do not count; so Kafka does when a share session ends.
+// these deliveries do not count.
 func (q *Queue) Release(now int64, consumer string, unused bool) Command {
 	if q.Held(consumer) == 0 {
 		return nil
