@@ -10,6 +10,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/clock"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/streams"
 	"godwit/internal/engine"
 	"godwit/internal/meta"
 	"godwit/internal/shard"
@@ -18,7 +19,7 @@ import (
 // GroupLag is a group with how far it is behind.
 type GroupLag struct {
 	Group        string
-	Type         string // "classic" or "consumer"
+	Type         string // "classic", "consumer" or "streams"
 	State        group.State
 	ProtocolType string
 	Protocol     string // the assignor, while one is chosen
@@ -124,6 +125,14 @@ func (l *Lags) Groups(ctx context.Context, namespace string, committed bool) ([]
 	if list.Err != nil {
 		return nil, list.Err
 	}
+	apps, err := l.b.ListStreamsGroups(ctx, namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range apps {
+		list.Groups = append(list.Groups, group.Listing{Group: g.Group, Type: streams.Type})
+	}
+	slices.SortFunc(list.Groups, func(a, b group.Listing) int { return strings.Compare(a.Group, b.Group) })
 	out := make([]GroupLag, 0, len(list.Groups))
 	for _, g := range list.Groups {
 		described, err := l.describe(ctx, group.Key{Namespace: namespace, Group: g.Group}, g.Type)
@@ -203,8 +212,15 @@ func (b *Broker) members(ctx context.Context, k group.Key, kind string) (*GroupL
 			d := b.DescribeConsumerGroups(ctx, one)[0]
 			return b.consumerMembers(&d), d.Err
 		},
+		func() (*GroupLag, *base.Error) {
+			d := b.DescribeStreamsGroups(ctx, k.Namespace, one.Groups)[0]
+			return streamsMembers(&d), d.Err
+		},
 	}
-	if kind == group.TypeConsumer {
+	switch kind {
+	case group.TypeConsumer:
+		look[0], look[1] = look[1], look[0]
+	case streams.Type:
 		slices.Reverse(look)
 	}
 	var unknown *base.Error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit/internal/base"
+	"godwit/internal/coord/group"
 	"godwit/internal/coord/streams"
 	"godwit/internal/meta"
 )
@@ -94,4 +95,21 @@ func (b *Broker) ListStreamsGroups(ctx context.Context, namespace string, states
 // DeleteStreamsGroup deletes a streams group without members, with its offsets.
 func (b *Broker) DeleteStreamsGroup(ctx context.Context, k streams.Key) error {
 	return b.engine.DeleteStreamsGroup(ctx, k)
+}
+
+// streamsMembers is a streams group with what its members read.
+func streamsMembers(d *streams.Description) *GroupLag {
+	out := &GroupLag{Group: d.Group, Type: streams.Type, State: group.State(d.State), ProtocolType: streams.Type, Protocol: streams.Assignor}
+	for i := range d.Members {
+		m := &d.Members[i]
+		gm := GroupMember{MemberID: m.ID, InstanceID: m.Instance, ClientID: m.ClientID, ClientHost: m.ClientHost}
+		for _, t := range m.Reads {
+			for _, p := range t.Partitions {
+				gm.Assigned = append(gm.Assigned, TopicPartition{t.Topic, p})
+			}
+		}
+		slices.SortFunc(gm.Assigned, comparePartitions)
+		out.Members = append(out.Members, gm)
+	}
+	return out
 }

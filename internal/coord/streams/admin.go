@@ -53,12 +53,15 @@ func (c *Coordinator) Describe(k Key) Description {
 	out := Description{Group: k.Group, State: g.state(), Epoch: g.Epoch, AssignmentEpoch: g.AssignmentEpoch}
 	v := c.of(k)
 	topics := v.configured
-	if topics == nil && g.topology != nil {
+	if g.topology != nil && (topics == nil || topics.view != c.view) {
 		topics, _ = configure(g.topology, func(name string) (Topic, bool) { return c.topics.ByName(k.Namespace, name) })
 	}
 	out.Topology = g.topology.described(topics)
 	for _, m := range g.list() {
 		d := MemberDescription{Member: m}
+		if topics != nil {
+			d.Reads = c.partitions(k, topics, m.Assigned.running())
+		}
 		if r := v.reported[m.ID]; r != nil {
 			d.Offsets, d.EndOffsets = listOffsets(r.offsets), listOffsets(r.ends)
 		}

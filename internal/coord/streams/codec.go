@@ -67,11 +67,10 @@ func (m *Member) appendTo(dst []byte) []byte {
 
 func (t Tasks) appendTo(dst []byte) []byte {
 	epochs := make([]int32, len(t.Active))
-	ids := make([]TaskID, len(t.Active))
 	for i, a := range t.Active {
-		ids[i], epochs[i] = a.TaskID, a.Epoch
+		epochs[i] = a.Epoch
 	}
-	return appendTasks(appendTasks(dst, ids, epochs), t.Standby, nil)
+	return appendTasks(appendTasks(dst, t.running(), epochs), t.Standby, nil)
 }
 
 // appendTasks writes an ordered list; epochs, if there are any, one behind each task.

@@ -280,6 +280,9 @@ func (b *beat) assign(v *volatile) {
 	if len(b.g.members) == 0 && b.conf.InitialDelay > 0 && !b.c.deadlines.runs(delay) {
 		b.c.deadlines.touch(delay, b.c.now+b.conf.InitialDelay)
 	}
+	if b.c.deadlines.ended(delay, b.c.now) {
+		b.c.deadlines.drop(delay) // this heartbeat comes before the tick
+	}
 	switch {
 	case b.c.deadlines.runs(delay):
 		b.tell(AssignmentDelayed, "Assignment delayed due to the configured initial rebalance delay.")
@@ -379,11 +382,7 @@ func (c *Coordinator) endpoints(k Key, topics *configured) (out []EndpointTopics
 		if m.Endpoint == (Endpoint{}) {
 			continue
 		}
-		active := make([]TaskID, len(m.Assigned.Active))
-		for i, t := range m.Assigned.Active {
-			active[i] = t.TaskID
-		}
-		out = append(out, EndpointTopics{m.Endpoint, c.partitions(k, topics, active), c.partitions(k, topics, m.Assigned.Standby)})
+		out = append(out, EndpointTopics{m.Endpoint, c.partitions(k, topics, m.Assigned.running()), c.partitions(k, topics, m.Assigned.Standby)})
 	}
 	return out
 }

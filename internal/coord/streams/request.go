@@ -199,8 +199,9 @@ type Description struct {
 // MemberDescription is a member with what it reported. It is not to be written to.
 type MemberDescription struct {
 	Member
-	Offsets    []TaskOffset // by task
-	EndOffsets []TaskOffset // by task
+	Offsets    []TaskOffset      // by task
+	EndOffsets []TaskOffset      // by task
+	Reads      []TopicPartitions // of its active tasks
 }
 
 // notFound is the answer to who asks for a group that is not there.
@@ -230,6 +231,15 @@ func find(list []Task, t TaskID) (int, bool) {
 
 func (t Tasks) equal(o Tasks) bool {
 	return slices.Equal(t.Active, o.Active) && slices.Equal(t.Standby, o.Standby)
+}
+
+// running lists the active tasks.
+func (t Tasks) running() []TaskID {
+	out := make([]TaskID, len(t.Active))
+	for i, a := range t.Active {
+		out[i] = a.TaskID
+	}
+	return out
 }
 
 func (t Tasks) empty() bool { return len(t.Active)+len(t.Standby) == 0 }
