@@ -49,7 +49,9 @@ func (d *deadlines) touch(k deadlineKey, end int64) {
 func (d *deadlines) runs(k deadlineKey) bool { return d.set[k] != nil }
 
 // ended reports whether a deadline has come, which nobody has taken yet.
-func (d *deadlines) ended(k deadlineKey, now int64) bool { return d.set[k] != nil && d.set[k].end <= now }
+func (d *deadlines) ended(k deadlineKey, now int64) bool {
+	return d.set[k] != nil && d.set[k].end <= now
+}
 
 // drop forgets a deadline; what is left of it in the queue goes with time.
 func (d *deadlines) drop(k deadlineKey) { delete(d.set, k) }
