@@ -7,6 +7,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
 	"godwit/internal/vfs"
 )
 
@@ -108,6 +109,21 @@ func TestConsumerGroupChangesThatAreLost(t *testing.T) {
 				t.Fatalf("after the loss: %+v", out)
 			}
 		})
+	}
+}
+
+// TestConsumerGroupConfig has a group's own configuration take effect with the next heartbeat.
+func TestConsumerGroupConfig(t *testing.T) {
+	r := newRig(t, nil)
+	r.create("jobs", 1, nil)
+	if out := r.consumers("a", 0, "jobs"); out.Interval != 5_000 {
+		t.Fatalf("joined: %+v", out)
+	}
+	r.must(r.ShareDecide(ctx, share.Key(readers), func(c *share.Coordinator, _ int64, _ bool) {
+		c.SetConfig(share.Key(readers), map[string]string{"consumer.heartbeat.interval.ms": "7000"})
+	}))
+	if out := r.consumers("a", 2); out.Interval != 7_000 {
+		t.Fatalf("configured: %+v", out)
 	}
 }
 
