@@ -13,7 +13,7 @@ func TestVersionsAreThoseOfKafka44(t *testing.T) {
 	lowest := map[kmsg.Key]int16{kmsg.Produce: 3, kmsg.Fetch: 4, kmsg.ListOffsets: 1, kmsg.OffsetCommit: 2, kmsg.OffsetFetch: 1,
 		kmsg.CreateTopics: 2, kmsg.DeleteTopics: 1, kmsg.OffsetForLeaderEpoch: 2, kmsg.DescribeACLs: 1, kmsg.DescribeConfigs: 1,
 		kmsg.DescribeLogDirs: 1, kmsg.ShareGroupHeartbeat: 1, kmsg.ShareGroupDescribe: 1,
-		kmsg.ShareFetch: 1, kmsg.ShareAcknowledge: 1}
+		kmsg.ShareFetch: 1, kmsg.ShareAcknowledge: 1, kmsg.WriteTxnMarkers: 1}
 	kafka := kversion.V4_4_0()
 	seen := map[kmsg.Key]bool{}
 	for _, a := range listAPIs() {

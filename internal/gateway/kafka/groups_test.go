@@ -501,7 +501,7 @@ func TestFindCoordinator(t *testing.T) {
 		for _, tc := range []struct {
 			kind int8
 			err  *kerr.Error
-		}{{0, nil}, {1, kerr.UnsupportedVersion}, {2, kerr.InvalidRequest}, {3, kerr.InvalidRequest}} {
+		}{{0, nil}, {1, nil}, {2, kerr.InvalidRequest}, {3, kerr.InvalidRequest}} {
 			if version < 1 && tc.kind > 0 {
 				continue
 			}

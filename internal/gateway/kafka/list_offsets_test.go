@@ -120,7 +120,7 @@ func TestOffsetForLeaderEpoch(t *testing.T) {
 
 func TestInitProducerID(t *testing.T) {
 	s, _ := serverStand(t, nil)
-	empty, some := "", "transaction"
+	empty := ""
 	last := int64(0)
 	for version := int16(0); version <= 5; version++ {
 		for _, tc := range []struct {
@@ -135,7 +135,6 @@ func TestInitProducerID(t *testing.T) {
 			{"half", nil, 17, -1, kerr.InvalidRequest},
 			{"other half", nil, -1, 3, kerr.InvalidRequest},
 			{"empty transactional ID", &empty, -1, -1, kerr.InvalidRequest},
-			{"transactional", &some, -1, -1, kerr.UnsupportedVersion},
 		} {
 			req := kmsg.NewPtrInitProducerIDRequest()
 			req.TransactionalID, req.ProducerID, req.ProducerEpoch = tc.txn, tc.id, tc.epoch

@@ -147,7 +147,12 @@ func (m *memLogs) verified(it *broker.AppendItem) bool {
 	return true
 }
 
-func (m *memLogs) VerifyTxn(_ context.Context, c *broker.TxnCheck) []error { return m.verify(c) }
+func (m *memLogs) VerifyTxn(ctx context.Context, c *broker.TxnCheck) []error {
+	if m.verify == nil {
+		return m.node.VerifyTxn(ctx, c)
+	}
+	return m.verify(c)
+}
 
 func (m *memLogs) State(id base.LogID) (broker.LogState, bool) {
 	m.lm.Lock()

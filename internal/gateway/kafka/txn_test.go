@@ -15,6 +15,43 @@ import (
 	"godwit/internal/coord/txn"
 )
 
+// A node without more has no coordinator of transactions.
+var errNoTxns = base.Errorf(base.CodeUnknownMapping, "this node has no transactions")
+
+func (n *node) InitTransactional(context.Context, broker.InitTxn) (int64, int16, error) {
+	return -1, -1, errNoTxns
+}
+
+func (n *node) AddTxnPartitions(context.Context, broker.TxnProducer, []group.Partition) error {
+	return errNoTxns
+}
+
+func (n *node) VerifyTxn(_ context.Context, c *broker.TxnCheck) []error {
+	return slices.Repeat([]error{errNoTxns}, len(c.Partitions))
+}
+
+func (n *node) AddTxnOffsets(context.Context, broker.TxnProducer, group.Key) error { return errNoTxns }
+
+func (n *node) EndTxn(context.Context, broker.EndTxn) (int64, int16, error) {
+	return -1, -1, errNoTxns
+}
+
+func (n *node) CommitTxnOffsets(context.Context, broker.TxnOffsets) group.CommitResponse {
+	return group.CommitResponse{Err: errNoTxns}
+}
+
+func (n *node) DescribeTxn(_ context.Context, k txn.Key) txn.Description {
+	return txn.Description{Key: k, Err: errNoTxns}
+}
+
+func (n *node) ListTxns(context.Context, string, txn.Filter) txn.List {
+	return txn.List{Err: errNoTxns}
+}
+
+func (n *node) WriteTxnMarkers(_ context.Context, markers []broker.Marker) []error {
+	return slices.Repeat([]error{errNoTxns}, len(markers))
+}
+
 // txnNode stands for the coordinator of transactions: it notes what it is asked and answers as it is told.
 type txnNode struct {
 	*node
@@ -391,22 +428,6 @@ func TestUnstableOffsets(t *testing.T) {
 			if !slices.Equal(found, want) {
 				t.Errorf("version %d, stable %t: %v, want %v", v, stable, found, want)
 			}
-		}
-	}
-}
-
-func TestCoordinatorOfTransactions(t *testing.T) {
-	st := newStand(t)
-	for v := int16(1); v <= 6; v++ {
-		req := kmsg.NewPtrFindCoordinatorRequest()
-		req.CoordinatorType, req.CoordinatorKey, req.CoordinatorKeys = 1, "x", []string{"x"}
-		out := send[*kmsg.FindCoordinatorResponse](st, v, req)
-		node := out.NodeID
-		if v >= 4 {
-			node = out.Coordinators[0].NodeID
-		}
-		if node != testNode {
-			t.Errorf("version %d: %+v", v, out)
 		}
 	}
 }
