@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -153,7 +154,7 @@ func TestAbortedAreCheckpointed(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, c := range append(commands(), txnCommands()...) {
+	for _, c := range slices.Concat(commands(), txnCommands(), queueCommands()) {
 		f.Add(c.Encode(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
