@@ -235,7 +235,7 @@ func (g *consumerGroup) command() *SaveConsumers {
 	return cmd
 }
 
-// check verifies guarantees 9 to 12, and panics where they do not hold.
+// check verifies guarantees 10 to 13, but for what only an assignor knows, and panics where they do not hold.
 func (g *consumerGroup) check() {
 	invariants.Check(g.key.Group != "", "a group without a name")
 	invariants.Check(0 <= g.AssignmentEpoch && g.AssignmentEpoch <= g.Epoch, "group %v: assignment epoch %d above %d", g.key, g.AssignmentEpoch, g.Epoch)

@@ -29,6 +29,15 @@
 //	Stable               a member comes, goes or changes: PreparingRebalance
 //	Dead                 the group does not exist; only ever shown, never stored
 //
+// Groups of the consumer protocol (KIP-848; in the files consumer*.go) are run by the same coordinator, which assigns partitions itself.
+// All of such a group is saved, and the coordinator goes ahead of what is saved: see [Binding]. A group changes between the protocols
+// while it has members, and members of the classic protocol may be in it.
+//
+//	Empty                a member joins: Assigning
+//	Assigning            a heartbeat comes, and the last assignment is old enough: Reconciling
+//	Reconciling          all members have what they should have: Stable
+//	Stable               a member comes, goes or changes, or a topic does: Assigning
+//
 // Guarantees of the coordinator:
 //
 //  1. A group has a leader if and only if it has members, and the leader is one of them.
@@ -43,6 +52,14 @@
 //  7. The index by partition and the map by group hold the same entries.
 //  8. Decoding never allocates more than a small multiple of the input's length.
 //  9. What is kept aside is of a transaction whose end has yet to be journaled here.
+//
+// Guarantees of groups of the consumer protocol:
+//
+//  10. No partition has two members: who is to give one up has it until it said so, or is removed.
+//  11. No partition is meant for two members, and each of a subscribed topic is meant for one as of the last assignment.
+//  12. A member's epoch is at most that of the last assignment, which is at most that of the group. None of them falls.
+//  13. Each member has a session, and who is to give up partitions has a time-out for that.
+//  14. When nothing changes any more, some heartbeats later the group is stable, whatever answers and leaders were lost.
 //  10. Of the commits of a partition that took effect, the last in the order of the journal counts: at once, or with its
 //     transaction, whichever of them ends last.
 package group
