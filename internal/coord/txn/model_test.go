@@ -32,6 +32,7 @@ type world struct {
 	places  map[place]*written
 	sent    []effect
 	known   map[effect]bool // sent in this term and not failed
+	done    []effect        // confirmed at least once
 	runs    int
 	told    map[int]bool // what the producer of a run was answered: commit or not
 	outcome map[int]bool // of what was written in a run
@@ -534,12 +535,25 @@ func (w *world) carry(i int, fails bool) {
 	case f.term != w.term:
 	case fails:
 		delete(w.known, f)
-	case f.at.group != "":
-		w.c.Confirm(w.now, f.Key, f.serial, nil, []string{f.at.group})
-		w.wrote(func() {})
 	default:
+		w.confirm(f)
+		w.done = append(w.done, f)
+	}
+}
+
+func (w *world) confirm(f effect) {
+	if f.at.group != "" {
+		w.c.Confirm(w.now, f.Key, f.serial, nil, []string{f.at.group})
+	} else {
 		w.c.Confirm(w.now, f.Key, f.serial, []Partition{f.at.p}, nil)
-		w.wrote(func() {})
+	}
+	w.wrote(func() {})
+}
+
+// confirmAgain confirms what was confirmed before, in any term.
+func (w *world) confirmAgain() {
+	if len(w.done) > 0 {
+		w.confirm(rapid.SampledFrom(w.done).Draw(w.t, "done"))
 	}
 }
 
@@ -563,6 +577,8 @@ func (w *world) rarely() {
 		w.operate()
 	case w.oneIn(3, "deletes"):
 		w.deleteTopic()
+	default:
+		w.confirmAgain()
 	}
 }
 
