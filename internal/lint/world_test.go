@@ -37,9 +37,10 @@ var timeUsers = map[string]string{
 	"gateway/kafka": "deadlines of connections, request latency",
 	"gateway/http":  "deadlines of connections, request latency",
 
-	"bench/load":  "measures the real world's time",
-	"bench/probe": "measures the real world's time",
-	"bench/run":   "measures the real world's time",
+	"bench/driver/kafka": "measures the real world's time",
+	"bench/load":         "measures the real world's time",
+	"bench/probe":        "measures the real world's time",
+	"bench/run":          "measures the real world's time",
 }
 
 // mutableVars lists package variables that may change, as "folder.name", with the reason.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"math"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -21,6 +22,32 @@ type latencies struct {
 
 func newLatencies() *latencies {
 	return &latencies{hist: hdrhistogram.New(1, longest.Microseconds(), 3), min: math.MaxInt64}
+}
+
+// Times keeps how long something took that is no message. The zero value is ready; safe for concurrent use.
+type Times struct {
+	mu   sync.Mutex
+	kept *latencies // guarded by mu; nil if there is none
+}
+
+// Record keeps one.
+func (t *Times) Record(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept == nil {
+		t.kept = newLatencies()
+	}
+	t.kept.record(int64(d))
+}
+
+// Latency is their distribution, nil if there is none.
+func (t *Times) Latency() *result.Latency {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept == nil {
+		return nil
+	}
+	return t.kept.result()
 }
 
 // record keeps one latency, in nanoseconds.

@@ -161,7 +161,7 @@ func TestLoops(t *testing.T) {
 	d := newDocument(sample())
 	for i := range d.Sections {
 		s := &d.Sections[i]
-		closed := s.Name == "throughput" || s.Name == "scaling"
+		closed := s.Name == "throughput" || s.Name == "scaling" || s.Name == "transactions"
 		for _, g := range s.Plots {
 			if strings.HasPrefix(g.Title, "Latency") && strings.HasSuffix(g.Title, "closed loop") != closed {
 				t.Errorf("%s: %s", s.Name, g.Title)

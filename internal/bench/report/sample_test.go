@@ -38,7 +38,7 @@ func sample() *result.Run {
 	}
 	r.Scenarios = []result.Scenario{
 		sampleThroughput(r), sampleLatency(r), sampleScaling(r), sampleDestinations(r), sampleCatchUp(r), sampleBacklog(r), sampleRestart(r),
-		sampleRequests(r), sampleBenefits(r),
+		sampleRequests(r), sampleCommits(r), sampleTransactions(r), sampleBenefits(r),
 	}
 	return r
 }
@@ -210,6 +210,33 @@ func sampleRestart(r *result.Run) result.Scenario {
 	})
 	unsupported(&s.Cells[3])
 	s.Cells[4].Rounds, s.Cells[4].Unsupported = nil, "the target's URL names no script that could restart it"
+	return s
+}
+
+func sampleCommits(r *result.Run) result.Scenario {
+	s := result.Scenario{Name: "commits", Title: "Places of consumers made durable", Kind: "commits"}
+	s.Cells = cells(r, 0, nil, func(t, n int) result.Round {
+		p50 := 1.2 / speed(t) * swing(t, n)
+		return result.Round{
+			Figures: map[result.Figure]float64{result.CommitsPerSecond: 64e3 / p50, result.CommitP50: p50, result.CommitP99: 9 * p50, result.DrainSeconds: 0.2, result.CreateSeconds: 0.02},
+			Audit:   &result.Audit{Sent: 1e4, Acked: 1e4, Expected: 64e4, Delivered: 64e4},
+		}
+	})
+	s.Cells[3].Rounds, s.Cells[3].Unsupported = nil, "the protocol does not tell a consumer when its place is durable"
+	return s
+}
+
+func sampleTransactions(r *result.Run) result.Scenario {
+	s := result.Scenario{Name: "transactions", Title: "Atomic batches of 100 ms", Kind: "load"}
+	for i, atomic := range []string{"none", "100ms"} {
+		s.Cells = append(s.Cells, cells(r, 0, map[string]string{"atomic": atomic}, func(t, n int) result.Round {
+			out := loaded(t, n, 150e3*speed(t)*swing(t, n)*(1-0.3*float64(i)), 0, 1<<10)
+			if i > 0 {
+				out.Figures[result.AtomicShare] = 0.7
+			}
+			return out
+		})...)
+	}
 	return s
 }
 

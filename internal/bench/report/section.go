@@ -234,7 +234,7 @@ func minor(f result.Figure) bool {
 
 // headlines are the figures that a scenario is about, the first that it has.
 var headlines = []result.Figure{
-	result.CatchUpMiB, result.ReadMiB, result.FirstMessageSeconds, result.RestartSeconds, result.ThroughputPerSecond, result.ThroughputMiB, result.ConsumedPerSecond, result.ProducedPerSecond,
+	result.CommitsPerSecond, result.CatchUpMiB, result.ReadMiB, result.FirstMessageSeconds, result.RestartSeconds, result.ThroughputPerSecond, result.ThroughputMiB, result.ConsumedPerSecond, result.ProducedPerSecond,
 }
 
 // headline is the figure that a scenario is about, "" if that is a latency: in an open loop, every target that keeps up has

@@ -18,6 +18,10 @@ const (
 	BacklogMiB          Figure = "backlog_mib"
 	RestartSeconds      Figure = "restart_seconds"       // stop asked for, to the first answer of the new process
 	FirstMessageSeconds Figure = "first_message_seconds" // to the first message of a backlog
+	CommitsPerSecond    Figure = "commits_per_second"    // places made durable, by all consumers
+	CommitP50           Figure = "commit_p50_ms"         // from asking for it to being told
+	CommitP99           Figure = "commit_p99_ms"
+	AtomicShare         Figure = "atomic_share" // throughput with atomic batches, over that without
 	CPUPerMillion       Figure = "cpu_seconds_per_million"
 	RSSMiB              Figure = "rss_mib"
 	DiskPerPayload      Figure = "disk_written_per_payload_byte"
@@ -48,7 +52,8 @@ type About struct {
 
 // Order has every figure once, in the order in which reports show them.
 var Order = []Figure{
-	ThroughputPerSecond, ThroughputMiB, ProducedPerSecond, ConsumedPerSecond, IntendedPerSecond, BacklogAtEnd, DrainSeconds,
+	CommitsPerSecond, CommitP50, CommitP99,
+	ThroughputPerSecond, ThroughputMiB, AtomicShare, ProducedPerSecond, ConsumedPerSecond, IntendedPerSecond, BacklogAtEnd, DrainSeconds,
 	CatchUpMiB, CatchUpPerSecond, TailSlowdown, ReadMiB, WriteMiB, BacklogMiB,
 	FirstMessageSeconds, RestartSeconds, CreateSeconds,
 	CPUPerMillion, RSSMiB, DiskPerPayload, NetPerPayload, SyncsPerMessage, FlushesPerMessage, ClientCPUPerMillion, OthersCores,
@@ -91,6 +96,14 @@ var abouts = map[Figure]About{
 		"Time from the request to stop until the new process answered for the first time."},
 	CreateSeconds: {"create", "s", LessIsBetter,
 		"Time until all destinations of the scenario existed."},
+	CommitsPerSecond: {"commits", "/s", MoreIsBetter,
+		"How often a second consumers, all together, made their place durable: each waits until the target has said so, and goes on."},
+	CommitP50: {"commit p50", "ms", LessIsBetter,
+		"Time from a consumer's asking for its place to be made durable until the target said that it is: half of them took no longer."},
+	CommitP99: {"commit p99", "ms", LessIsBetter,
+		"The same for 99 of 100."},
+	AtomicShare: {"of plain", "times", MoreIsBetter,
+		"Throughput with atomic batches over that without, of the same target in the same round: what the promise costs."},
 	CPUPerMillion: {"CPU", "s/million", LessIsBetter,
 		"CPU seconds that the target's processes took for a million acknowledged messages, including their delivery to every subscription."},
 	RSSMiB: {"memory", "MiB", LessIsBetter,

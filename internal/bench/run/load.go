@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"godwit/internal/bench/driver"
@@ -71,10 +72,14 @@ func (x *trial) rate(ctx context.Context) (float64, error) {
 func (x *trial) fill(ctx context.Context) error {
 	p, c := x.step.point, x.s.Clients
 	l := driver.Layout{Destinations: p.Destinations, Partitions: c.Partitions}
+	if err := x.atomic(ctx); err != nil {
+		return err
+	}
 	if p.Consumers > 0 {
 		for i := range p.Subscriptions {
 			l.Subscriptions = append(l.Subscriptions, driver.Subscription{
 				Name: fmt.Sprintf("s%d", i), Durable: c.Durable, Shared: p.Consumers > 1, AckEach: c.Ack == scenario.AckEach,
+				Committed: x.batches() > 0,
 			})
 		}
 	}
@@ -82,7 +87,7 @@ func (x *trial) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := x.start(ctx, space, p.Producers); err != nil {
+	if err := x.startAtomic(ctx, space, p.Producers, p.Atomic); err != nil {
 		return err
 	}
 	errs := make(chan error, len(l.Subscriptions))
@@ -97,6 +102,25 @@ func (x *trial) fill(ctx context.Context) error {
 		}
 	}
 	return first
+}
+
+// batches is the longest time of the scenario's atomic batches, 0 if it has none: where some are measured, all read in the same way.
+func (x *trial) batches() time.Duration {
+	return time.Duration(slices.Max(append(x.s.Clients.Atomic, 0)))
+}
+
+// atomic refuses protocols without atomic batches where the step is about them.
+func (x *trial) atomic(ctx context.Context) error {
+	if x.step.point.Atomic == 0 {
+		return nil
+	}
+	if err := x.connect(ctx); err != nil {
+		return err
+	}
+	if !x.driver.Traits().Atomic {
+		return driver.Unsupported("the protocol, or its client as it is set, has no atomic batches of messages")
+	}
+	return nil
 }
 
 // loaded warms up, measures, and waits for the last message.

@@ -22,6 +22,8 @@ type memory struct {
 	keepsAll    bool // removes nothing when it is asked to
 	refuseAll   bool // takes no message
 	refuseEach  bool // has no acknowledgement of single messages
+	plain       bool // has no atomic batches, and does not tell when a place is durable
+	failCommits bool // makes no place durable
 
 	mu     sync.Mutex
 	spaces []*memorySpace // guarded by mu
@@ -35,7 +37,7 @@ type memoryDriver struct{ *memory }
 
 func (memoryDriver) Describe(context.Context) (string, error) { return "memory 1", nil }
 func (d memoryDriver) Traits() driver.Traits {
-	return driver.Traits{Acks: true, Retains: !d.noDurable, Replays: false}
+	return driver.Traits{Acks: true, Retains: !d.noDurable, Commits: !d.plain, Atomic: !d.plain}
 }
 func (memoryDriver) Close() error { return nil }
 
@@ -183,6 +185,9 @@ func (c *memoryConsumer) run() {
 		q.waiting = q.waiting[1:]
 		q.mu.Unlock()
 		took := c.o.Handle(driver.Delivery{Payload: b, At: time.Now()})
+		if took && c.o.Commit != nil && c.o.Commit() {
+			c.commit()
+		}
 		q.mu.Lock()
 		if !took {
 			q.waiting = slices.Insert(q.waiting, 0, b)
@@ -190,6 +195,35 @@ func (c *memoryConsumer) run() {
 			return
 		}
 	}
+}
+
+// commitTime is how long the memory takes to make a place durable.
+const commitTime = 2 * time.Millisecond
+
+func (c *memoryConsumer) commit() {
+	begin := time.Now()
+	var err error
+	if c.q.m.failCommits {
+		err = errors.New("no room")
+	}
+	<-time.After(commitTime)
+	c.o.Committed(time.Since(begin), err)
+}
+
+// Transform passes messages on at once.
+func (s *memorySpace) Transform(ctx context.Context, sub driver.Subscription, to driver.Space, o driver.TransformOptions) (driver.Consumer, error) {
+	p, err := to.Producer(ctx, driver.ProducerOptions{Done: func(uint64, error) {}})
+	if err != nil {
+		return nil, err
+	}
+	if o.Every == 0 {
+		return nil, errors.New("a batch without an end")
+	}
+	return s.Consumer(ctx, sub, driver.ConsumerOptions{Handle: func(d driver.Delivery) bool {
+		m := o.Map(d)
+		m.Payload = slices.Clone(m.Payload)
+		return p.Send(ctx, m) == nil
+	}})
 }
 
 func (*memoryConsumer) Err() error { return nil }

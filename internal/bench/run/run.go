@@ -52,6 +52,7 @@ type runner struct {
 	started time.Time
 	trials  int                // numbers layouts
 	maxima  map[string]float64 // messages a second that a target sustained, by target and point
+	plain   map[string]float64 // the same of a round, without atomic batches
 	n       int                // measurements begun
 }
 
@@ -63,7 +64,7 @@ func Run(ctx context.Context, o Options) (*result.Run, error) {
 	if o.Idle == 0 {
 		o.Idle = 10 * time.Second
 	}
-	r := &runner{Options: o, started: time.Now(), maxima: make(map[string]float64)}
+	r := &runner{Options: o, started: time.Now(), maxima: make(map[string]float64), plain: make(map[string]float64)}
 	r.run = &result.Run{
 		Format: result.Format, Started: r.started.UTC().Truncate(time.Second), Godwit: o.Version, Commands: o.Commands,
 		Machine: probe.MachineInfo(dataDir(o.Targets)),
@@ -144,6 +145,7 @@ func (r *runner) steps(s *scenario.Scenario) (all []step) {
 	procedures := map[string]func(context.Context, *trial) error{
 		scenario.KindLoad: measureLoad, scenario.KindCatchUp: measureCatchUp, scenario.KindBacklog: measureBacklog,
 		scenario.KindRestart: measureRestart, scenario.KindRequests: measureRequests,
+		scenario.KindCommits: measureCommits, scenario.KindTransform: measureTransform,
 	}
 	for _, p := range s.Points() {
 		all = append(all, step{point: p, params: s.Params(p), x: s.X(p), measure: procedures[s.Kind]})
@@ -211,10 +213,28 @@ func (r *runner) measure(ctx context.Context, s *scenario.Scenario, st step, t *
 		return nil
 	case err != nil:
 		x.out.Error = err.Error()
+	default:
+		r.share(x, round)
 	}
 	cell.Rounds = append(cell.Rounds, x.out)
 	r.Progress.End(outcome(&x.out))
 	return nil
+}
+
+// share compares a maximum with atomic batches to that without, of the same target in the same round.
+func (r *runner) share(x *trial, round int) {
+	p := x.step.point
+	atomic := p.Atomic > 0
+	p.Atomic = 0
+	found := x.out.Figures[result.ThroughputPerSecond]
+	key := fmt.Sprintf("%s\n%s\n%v\n%d", x.target.Name, x.s.Name, p, round)
+	switch plain := r.plain[key]; {
+	case !p.Rate.Max() || found == 0:
+	case !atomic:
+		r.plain[key] = found
+	case plain > 0:
+		x.out.Figures[result.AtomicShare] = found / plain
+	}
 }
 
 // seed draws the arrivals of a step in a round: the same for every target.
@@ -228,7 +248,7 @@ func seed(s *scenario.Scenario, st step, round int) uint64 {
 func label(s *scenario.Scenario, st step, t *target.Target, round int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s round %d/%d %s", s.Name, round+1, s.Rounds, t.Name)
-	for _, k := range []string{"benefit", "size", "producers", "consumers", "subscriptions", "destinations", "rate"} {
+	for _, k := range []string{"benefit", "size", "producers", "consumers", "subscriptions", "destinations", "rate", "atomic"} {
 		if v := st.params[k]; v != "" {
 			fmt.Fprintf(&b, " %s=%s", k, v)
 		}
@@ -250,7 +270,11 @@ func outcome(o *result.Round) string {
 		f      result.Figure
 		format string
 	}{
+		{result.CommitsPerSecond, "%.0f commits/s"},
+		{result.CommitP50, "commit p50 %.2f ms"},
+		{result.CommitP99, "p99 %.2f ms"},
 		{result.ThroughputPerSecond, "%.0f msg/s"},
+		{result.AtomicShare, "%.2f of that without batches"},
 		{result.ThroughputMiB, "%.1f MiB/s"},
 		{result.CatchUpMiB, "catch-up %.1f MiB/s"},
 		{result.TailSlowdown, "tail's p99 %.1f times"},

@@ -120,8 +120,13 @@ func orTimeout(ctx context.Context, err error, format string, args ...any) error
 	return err
 }
 
-// start makes the session and its producers.
+// start makes the session and its producers, without atomic batches.
 func (x *trial) start(ctx context.Context, space driver.Space, producers int) error {
+	return x.startAtomic(ctx, space, producers, 0)
+}
+
+// startAtomic makes the session and its producers, which complete a batch after so long.
+func (x *trial) startAtomic(ctx context.Context, space driver.Space, producers int, atomic time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	p := x.step.point
@@ -137,6 +142,7 @@ func (x *trial) start(ctx context.Context, space driver.Space, producers int) er
 	x.do("connecting producers")
 	for range producers {
 		err := session.AddProducer(ctx, func(o driver.ProducerOptions) (driver.Producer, error) {
+			o.Atomic = atomic
 			return space.Producer(ctx, o)
 		})
 		if err != nil {
@@ -148,13 +154,23 @@ func (x *trial) start(ctx context.Context, space driver.Space, producers int) er
 
 // consume connects n consumers of a subscription, all at once; handle makes the handler of each.
 func (x *trial) consume(ctx context.Context, space driver.Space, sub driver.Subscription, n int, handle func() func(driver.Delivery) bool) error {
+	return x.connectAll(ctx, sub.Name, n, func(ctx context.Context) (driver.Consumer, error) {
+		return space.Consumer(ctx, sub, driver.ConsumerOptions{Handle: handle(), Lost: x.told})
+	})
+}
+
+// told keeps what a reader was told of messages that it will not get.
+func (x *trial) told(said string) { x.note("told to a reader: %s", said) }
+
+// connectAll connects n consumers of the subscription with a name, all at once.
+func (x *trial) connectAll(ctx context.Context, name string, n int, connect func(context.Context) (driver.Consumer, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
 	x.do("connecting consumers")
 	errs := make(chan error, n)
 	for range n {
 		go func() {
-			c, err := space.Consumer(ctx, sub, driver.ConsumerOptions{Handle: handle(), Lost: func(s string) { x.note("told to a reader: %s", s) }})
+			c, err := connect(ctx)
 			if err == nil {
 				x.keep(c)
 			}
@@ -164,7 +180,7 @@ func (x *trial) consume(ctx context.Context, space driver.Space, sub driver.Subs
 	var first error
 	for range n {
 		if err := <-errs; err != nil && first == nil {
-			first = orTimeout(ctx, err, "%d consumers of %s are not ready after %v", n, sub.Name, setupTimeout)
+			first = orTimeout(ctx, err, "%d consumers of %s are not ready after %v", n, name, setupTimeout)
 			cancel()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // The bounds of parameters.
@@ -17,7 +18,7 @@ const (
 
 // Check says what is wrong with a scenario, naming the field.
 func (s *Scenario) Check() error {
-	kinds := []string{KindLoad, KindCatchUp, KindBacklog, KindRestart, KindRequests, KindBenefits}
+	kinds := []string{KindLoad, KindCatchUp, KindBacklog, KindRestart, KindRequests, KindBenefits, KindCommits, KindTransform}
 	if !slices.Contains(kinds, s.Kind) {
 		return fmt.Errorf("kind %q is none of %v", s.Kind, kinds)
 	}
@@ -54,13 +55,42 @@ func (s *Scenario) Check() error {
 	if s.Clients.Together && len(s.Clients.Producers) != len(s.Clients.Consumers) {
 		return fmt.Errorf("clients.together wants as many producers as consumers: there are %d and %d", len(s.Clients.Producers), len(s.Clients.Consumers))
 	}
+	if err := s.checkAtomic(); err != nil {
+		return err
+	}
 	return s.checkKind()
+}
+
+// maxAtomic is how long a batch may be open: less than brokers wait before they give one up.
+const maxAtomic = Duration(30 * time.Second)
+
+// checkAtomic checks what is said of batches and places.
+func (s *Scenario) checkAtomic() error {
+	for _, d := range s.Clients.Atomic {
+		if d > maxAtomic {
+			return fmt.Errorf("clients.atomic: %v is more than %v", time.Duration(d), time.Duration(maxAtomic))
+		}
+		if d > 0 && s.Kind != KindLoad && s.Kind != KindTransform {
+			return fmt.Errorf("clients.atomic: kind %s has no atomic batches, kinds %s and %s have", s.Kind, KindLoad, KindTransform)
+		}
+		if d > 0 && s.Clients.Ack != AckBatch {
+			return fmt.Errorf("clients.atomic: what is in batches is acknowledged with them: clients.ack is %s, not %s", AckBatch, s.Clients.Ack)
+		}
+	}
+	if c := s.Clients.Commit; (s.Kind == KindCommits) != (c > 0) || c < 0 || c > maxDestinations {
+		return fmt.Errorf("clients.commit: %d is not between 1 and %d, or kind %s is not %s", c, maxDestinations, s.Kind, KindCommits)
+	}
+	return nil
 }
 
 // checkKind checks what only some kinds need.
 func (s *Scenario) checkKind() error {
 	switch s.Kind {
-	case KindCatchUp, KindBacklog, KindRestart:
+	case KindTransform:
+		if most := slices.ContainsFunc(s.Rate, func(r Rate) bool { return r.PerSecond == 0 }); most && s.Backlog.Size == 0 || s.Backlog.OfMemory > 0 {
+			return fmt.Errorf("kind %s finds its maximum by a backlog: it needs backlog.size", s.Kind)
+		}
+	case KindCatchUp, KindBacklog, KindRestart, KindCommits:
 		if (s.Backlog.Size > 0) == (s.Backlog.OfMemory > 0) {
 			return fmt.Errorf("kind %s needs either backlog.size or backlog.of_memory", s.Kind)
 		}
@@ -97,23 +127,33 @@ type Point struct {
 	Consumers     int
 	Subscriptions int
 	Destinations  int
+	Atomic        time.Duration
 	Rate          Rate
 }
 
-// Points are all combinations, in the order of the lists, rates last.
+// Points are all combinations, in the order of the lists, batches last.
 func (s *Scenario) Points() (all []Point) {
 	for _, size := range s.Message.Size {
 		for _, c := range s.clients() {
 			for _, subs := range s.Clients.Subscriptions {
 				for _, dests := range s.Clients.Destinations {
-					for _, rate := range s.Rate {
-						all = append(all, Point{Size: int(size), Producers: c[0], Consumers: c[1], Subscriptions: subs, Destinations: dests, Rate: rate})
-						if len(all) > maxPoints {
-							return all
-						}
+					p := Point{Size: int(size), Producers: c[0], Consumers: c[1], Subscriptions: subs, Destinations: dests}
+					if all = s.rated(all, p); len(all) > maxPoints {
+						return all
 					}
 				}
 			}
+		}
+	}
+	return all
+}
+
+// rated adds the point with every rate and kind of batch.
+func (s *Scenario) rated(all []Point, p Point) []Point {
+	for _, p.Rate = range s.Rate {
+		for _, atomic := range s.Clients.Atomic {
+			p.Atomic = time.Duration(atomic)
+			all = append(all, p)
 		}
 	}
 	return all
@@ -138,10 +178,15 @@ func (s *Scenario) Params(p Point) map[string]string {
 	all := map[string]string{
 		"size": Bytes(p.Size).String(), "producers": strconv.Itoa(p.Producers), "consumers": strconv.Itoa(p.Consumers),
 		"subscriptions": strconv.Itoa(p.Subscriptions), "destinations": strconv.Itoa(p.Destinations), "rate": p.Rate.String(),
+		"atomic": "none",
+	}
+	if p.Atomic > 0 {
+		all["atomic"] = p.Atomic.String()
 	}
 	varies := map[string]bool{
 		"size": len(s.Message.Size) > 1, "producers": len(s.Clients.Producers) > 1, "consumers": len(s.Clients.Consumers) > 1,
 		"subscriptions": len(s.Clients.Subscriptions) > 1, "destinations": len(s.Clients.Destinations) > 1, "rate": len(s.Rate) > 1,
+		"atomic": len(s.Clients.Atomic) > 1,
 	}
 	some := make(map[string]string)
 	for k, v := range all {

@@ -21,6 +21,9 @@ const (
 	KindRestart  = "restart"  // restart the target while it holds a backlog
 	KindRequests = "requests" // requests and replies
 	KindBenefits = "benefits" // what message systems are used for, each scored with a time
+
+	KindCommits   = "commits"   // read a backlog and make the place durable every few messages
+	KindTransform = "transform" // receive, change, send, and keep the place, again and again
 )
 
 // Acks of consumers.
@@ -65,6 +68,10 @@ type Clients struct {
 	Partitions    int    `yaml:"partitions"` // of each destination, where there are partitions
 	Durable       bool   `yaml:"durable"`    // subscriptions keep their place
 	Ack           string `yaml:"ack"`
+	// Atomic is how long a sender, or a consumer that passes messages on, puts them into one batch that appears as a whole or not at
+	// all; 0s does without batches.
+	Atomic []Duration `yaml:"atomic"`
+	Commit int        `yaml:"commit"` // of kind commits: a consumer makes its place durable after so many messages, and waits for it
 }
 
 // Backlog is how much waits for its reader.
@@ -217,6 +224,12 @@ func (s *Scenario) complete() {
 	one(&s.Clients.Consumers)
 	one(&s.Clients.Subscriptions)
 	one(&s.Clients.Destinations)
+	if len(s.Clients.Atomic) == 0 {
+		s.Clients.Atomic = []Duration{0}
+	}
+	if s.Kind == KindCommits {
+		orDefault(&s.Clients.Commit, 10)
+	}
 	if len(s.Message.Size) == 0 {
 		s.Message.Size = []Bytes{1 << 10}
 	}

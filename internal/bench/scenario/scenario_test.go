@@ -29,6 +29,7 @@ func TestShipped(t *testing.T) {
 	for name, points := range map[string]int{
 		"throughput": 3, "latency": 3, "scaling": 5, "scaling-grid": 9, "scaling-latency": 5, "fan-out": 3, "catch-up": 1, "destinations": 4,
 		"backlog": 1, "restart": 1, "work-queue": 3, "request-reply": 1, "benefits": 1,
+		"commits": 2, "transactions": 4, "exactly-once": 4,
 	} {
 		if s := found[name]; s == nil || len(s.Points()) != points {
 			t.Errorf("%s has not %d points, or is not shipped", name, points)
@@ -58,6 +59,24 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// TestAtomicPoints has every rate with and without batches, and says so only where both are measured.
+func TestAtomicPoints(t *testing.T) {
+	s, err := Parse("x", []byte(`{clients: {atomic: [0s, 100ms]}, rate: [max, 1000]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := s.Points()
+	if len(points) != 4 || points[0].Atomic != 0 || points[1].Atomic != 100*time.Millisecond || !points[1].Rate.Max() || points[3].Rate.PerSecond != 1000 {
+		t.Fatalf("points %+v", points)
+	}
+	if a, b := s.Params(points[0])["atomic"], s.Params(points[1])["atomic"]; a != "none" || b != "100ms" {
+		t.Fatalf("%q and %q", a, b)
+	}
+	if s, err = Parse("x", []byte(`{clients: {atomic: [100ms]}}`)); err != nil || s.Params(s.Points()[0])["atomic"] != "" {
+		t.Fatalf("%v, %v", s, err)
+	}
+}
+
 // TestRefused names the field, and what it may be.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
@@ -79,8 +98,15 @@ func TestRefused(t *testing.T) {
 		`{arrivals: never}`:                              "arrivals",
 		`{axis: sideways}`:                               "axis",
 		`{rounds: 10000}`:                                "rounds: 10000",
-		`{kind: backlog}`:                                "backlog.size or backlog.of_memory",
-		`{kind: catchup, backlog: {size: 1MiB}, rate: [max]}`:                                      "a rate in messages a second",
+		`{clients: {commit: 5}}`:                         "clients.commit: 5",
+		`{kind: commits, clients: {commit: -1}, backlog: {size: 1MiB}}`: "clients.commit: -1",
+		`{kind: commits}`:                                     "backlog.size or backlog.of_memory",
+		`{kind: transform}`:                                   "backlog.size",
+		`{clients: {atomic: [1m]}}`:                           "clients.atomic: 1m0s is more than 30s",
+		`{clients: {atomic: [1s], ack: each}}`:                "clients.ack is batch, not each",
+		`{kind: requests, clients: {atomic: [1s]}}`:           "kind requests has no atomic batches",
+		`{kind: backlog}`:                                     "backlog.size or backlog.of_memory",
+		`{kind: catchup, backlog: {size: 1MiB}, rate: [max]}`: "a rate in messages a second",
 		`{clients: {producers: [` + strings.Repeat("1,", 200) + `1], consumers: [1,1,1,1,1,1,1]}}`: "combinations",
 		"{message: {keys: 1000000}, clients: {producers: [100]}}":                                  "sequences to be checked",
 		strings.Repeat("#", maxFile+1):                                                             "bytes are more than",
