@@ -48,6 +48,8 @@ type Options struct {
 	Streams        streams.Options // streams.DefaultOptions by default
 	Txns           txn.Options     // txn.DefaultOptions by default
 
+	DeadLetterPrefix string // errors.deadletterqueue.topic.name.prefix; "dlq." by default
+
 	CheckpointEvery time.Duration // 30 s by default
 	RetentionEvery  time.Duration // 10 s by default
 
@@ -69,6 +71,9 @@ func (o *Options) fill() {
 		o.Shards = 63
 	}
 	def(&o.FileSize, 256<<20)
+	if o.DeadLetterPrefix == "" {
+		o.DeadLetterPrefix = "dlq."
+	}
 	if o.Shares.MaxSize == 0 {
 		o.Shares = share.DefaultOptions()
 	}

@@ -17,6 +17,8 @@ type queueHost struct {
 	hosted  map[shard.QueueKey]*hostedQueue // with a leader here that has decided something
 	due     dueQueues
 	working map[shard.QueueKey]struct{} // an entry in flight makes, sets back or deletes the queue
+	jobs    map[shard.QueueKey]*letterJob
+	tried   map[shard.QueueKey]uint64 // the last effect that may have been carried out, in part or unconfirmed
 }
 
 // hostedQueue is what the host knows of one queue.
@@ -26,6 +28,8 @@ type hostedQueue struct {
 	at      int64  // Unix ms at which its Tick is due, as entered in queueHost.due; math.MaxInt64: not
 	config  uint64 // version of the configurations that its options are from
 	seen    groupconf.Share
+
+	lettersAt int64 // Unix ms before which no dead letter is written, since one could not be
 }
 
 // dueQueue is an entry of a heap; it counts while the queue has this time.
@@ -71,8 +75,16 @@ func queueOptions(s *groupconf.Share) queue.Options {
 // lead begins a term, or goes on in one after decisions were lost.
 func (h *queueHost) lead(l *loop) {
 	h.hosted, h.due, h.working = map[shard.QueueKey]*hostedQueue{}, nil, map[shard.QueueKey]struct{}{}
+	if h.jobs == nil {
+		h.jobs, h.tried = map[shard.QueueKey]*letterJob{}, map[shard.QueueKey]uint64{}
+	}
 	l.m.Queues(func(k shard.QueueKey, q *queue.Queue) {
-		h.schedule(l, h.host(l, k, q), q)
+		if effects := q.Effects(); len(effects) > 0 {
+			h.tried[k] = effects[len(effects)-1].ID
+		}
+		hq := h.host(l, k, q)
+		h.schedule(l, hq, q)
+		h.letters(l, hq, q)
 		l.e.queueWatches.signal(k)
 	})
 }
@@ -130,8 +142,17 @@ func (h *queueHost) journal(l *loop, hq *hostedQueue, q *queue.Queue, cmd queue.
 // schedule notes when the queue's Tick is due.
 func (h *queueHost) schedule(l *loop, hq *hostedQueue, q *queue.Queue) {
 	if l.term != 0 {
-		h.enter(hq, q.NextDeadline())
+		h.enter(hq, hq.dueAt(l.now(), q))
 	}
+}
+
+// dueAt is when the queue, or what it left to do, is to be looked at.
+func (hq *hostedQueue) dueAt(now int64, q *queue.Queue) int64 {
+	at := q.NextDeadline()
+	if hq.lettersAt > now {
+		at = min(at, hq.lettersAt)
+	}
+	return at
 }
 
 func (h *queueHost) enter(hq *hostedQueue, at int64) {
@@ -168,12 +189,13 @@ func (h *queueHost) tick(l *loop) {
 		for _, cmd := range commands {
 			h.journal(l, hq, q, cmd, func(error) {})
 		}
-		next := q.NextDeadline()
+		next := hq.dueAt(now, q)
 		if err != nil {
 			l.e.opts.Log.Warn("delayed records of a queue cannot be looked up; it is tried again", "group", hq.key.Group.Group, "log", hq.key.Log, "error", err)
 			next = max(next, now+tickAgain)
 		}
 		h.enter(hq, max(next, now+1))
+		h.letters(l, hq, q)
 		l.e.queueWatches.signal(hq.key) // what was delayed may be due without a command
 	}
 }
@@ -194,7 +216,9 @@ func (h *queueHost) applied(l *loop, c *shard.Command, a *shard.Applied) {
 			l.e.checkpointSoon()
 		}
 		if l.term != 0 {
-			h.schedule(l, h.host(l, qc.QueueKey, q), q)
+			hq := h.host(l, qc.QueueKey, q)
+			h.schedule(l, hq, q)
+			h.letters(l, hq, q)
 		}
 	}
 	for _, id := range a.Grown {
@@ -216,6 +240,7 @@ func (h *queueHost) forget(k shard.QueueKey) {
 		hq.at = math.MaxInt64
 		delete(h.hosted, k)
 	}
+	delete(h.tried, k)
 }
 
 // follow trims the queues of a log whose start rises with an entry that was just proposed.

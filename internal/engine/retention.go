@@ -30,6 +30,10 @@ func (e *Engine) Retain(ctx context.Context) error {
 		}
 		return true
 	})
+	plans, err := e.holdBack(ctx, plans)
+	if err != nil {
+		return err
+	}
 	return e.carryOut(ctx, plans, shard.CauseRetention)
 }
 

@@ -21,6 +21,7 @@ const (
 	CauseRetention     Cause = "retention"      // retention.ms or retention.bytes
 	CauseCompaction    Cause = "compaction"     // superseded by a later record with the same key, or an expired tombstone
 	CauseDeleteRecords Cause = "delete-records" // an administrator's request
+	CauseDeadLetter    Cause = "dead-letter"    // given up by a share group whose dead-letter topic does not take them
 )
 
 // Loss says what a group will never see: one entry of the loss ledger.
