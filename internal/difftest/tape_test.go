@@ -246,7 +246,7 @@ func tape(t *testing.T) (hits []hit) {
 		t.Cleanup(c.close)
 		conns = append(conns, c)
 	}
-	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), slices.Concat(consumerPlays(), sharePlays())
+	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), slices.Concat(consumerPlays(), sharePlays(), txnPlays())
 	for k := range sides[0].apis {
 		if !slices.Contains(alone, kmsg.Key(k)) && !slices.ContainsFunc(slices.Concat(plays, last), func(p play) bool { return int16(p.api) == k }) {
 			t.Errorf("%s is served and not played", kmsg.NameForKey(k))
