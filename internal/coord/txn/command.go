@@ -40,7 +40,7 @@ type Head struct {
 	NextProducerID int64
 	TimeoutMs      int32
 	Version        int16 // of the transaction, or of its end once that is decided
-	Serial         int64 // number of endings so far
+	Serial         int64 // of the last ending; rises with each, and is about the Unix ms of the decision
 	Started        int64 // Unix ms at which the transaction began, or the last one; -1: none has since the producer initialized
 	Updated        int64 // Unix ms of the last change
 }
@@ -53,7 +53,7 @@ type Update struct {
 	Groups     []string    // added
 }
 
-// Confirm notes that partitions have their markers and groups their outcome, for the ending of that number. What is of another ending, or
+// Confirm notes that partitions have their markers and groups their outcome, for the ending of that serial number. What is of another ending, or
 // is not outstanding, is left alone. With the last one the transaction is complete.
 type Confirm struct {
 	Key

@@ -22,7 +22,9 @@
 //
 // An outcome is decided once, by the command that makes the transaction PrepareCommit or PrepareAbort. What is to be done then in other shards
 // is part of the state until it is confirmed ([State.Outstanding], [State.Ending]): a marker into each partition, and the end of what
-// each group has pending. It may be done more than once and in any order. Each ending has a serial number within its ID, so that a late
+// each group has pending. It may be done more than once and in any order, with two limits for version 1, whose markers look like those of the
+// next transaction: a marker is sent again only when it is known to have failed, or by the coordinator of a later term, whose epoch is
+// higher; and a coordinator confirms only what it has sent itself. Each ending has a serial number within its ID, so that a late
 // confirmation never counts for a later transaction. When a topic is deleted, its partitions leave all transactions: nothing is sent.
 //
 // Epochs (KIP-360, KIP-890). Version 2 raises the producer's epoch at each end, so that markers, and all requests of the next transaction, are

@@ -98,7 +98,7 @@ func (c *Coordinator) preparing(t *txn, prepared Status) Head {
 		h.Started = c.now
 	}
 	h.Status, h.Updated = prepared, c.now
-	h.Serial++
+	h.Serial = max(h.Serial+1, c.now) // above those of an ID of the same name that was forgotten
 	return h
 }
 

@@ -32,7 +32,7 @@ type world struct {
 	places  map[place]*written
 	sent    []effect
 	known   map[effect]bool // sent in this term and not failed
-	done    []effect        // confirmed at least once
+	done    []effect        // confirmed in this term at least once
 	runs    int
 	told    map[int]bool // what the producer of a run was answered: commit or not
 	outcome map[int]bool // of what was written in a run
@@ -200,7 +200,7 @@ func (w *world) restart() {
 	}
 	w.term++
 	w.liveRun = maps.Clone(w.openRun)
-	w.known = map[effect]bool{}
+	w.known, w.done = map[effect]bool{}, nil
 	w.c = NewCoordinator(w.opts, w.state, w.now)
 }
 
@@ -550,7 +550,7 @@ func (w *world) confirm(f effect) {
 	w.wrote(func() {})
 }
 
-// confirmAgain confirms what was confirmed before, in any term.
+// confirmAgain confirms what was confirmed before in this term.
 func (w *world) confirmAgain() {
 	if len(w.done) > 0 {
 		w.confirm(rapid.SampledFrom(w.done).Draw(w.t, "done"))

@@ -104,7 +104,7 @@ type EndResult struct {
 
 // Ending is what is to be done for a transaction whose outcome is decided, in its partitions and groups.
 type Ending struct {
-	Serial     int64 // rises with each ending of the transactional ID; a confirmation names it
+	Serial     int64 // rises with each ending of the transactional ID, also over its being forgotten; a confirmation names it
 	ProducerID int64
 	Epoch      int16 // of the markers
 	Commit     bool

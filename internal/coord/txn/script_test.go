@@ -62,6 +62,14 @@ func texts(list []Partition) string {
 	return "[" + strings.Join(names, " ") + "]"
 }
 
+// serial is that of the last ending.
+func (t *txn) serial() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.Serial
+}
+
 func (a args) joining() Joining {
 	switch {
 	case a.Has("verify"):
@@ -157,7 +165,7 @@ func (s *script) operate(a args) {
 			s.effects(k, a.Has("done"))
 		}
 	case "confirm":
-		s.c.Confirm(s.now, a.key(), a.Num("serial", 1), a.partitions(), a.List("g"))
+		s.c.Confirm(s.now, a.key(), a.Num("serial", s.state.txns[a.key()].serial()), a.partitions(), a.List("g"))
 	case "deleted":
 		id := base.StreamID{a.Str("s", "a")[0]}
 		s.state.Apply(&StreamDeleted{id})
