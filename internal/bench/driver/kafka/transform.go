@@ -44,7 +44,7 @@ func (s *space) Transform(ctx context.Context, sub driver.Subscription, to drive
 	connect := kgo.NewClient
 	if o.Atomic {
 		options = append(options, target.transactional(topicsPerClient)...)
-		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets())
+		options = append(options, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 		connect = func(options ...kgo.Opt) (c *kgo.Client, err error) {
 			if t.session, err = kgo.NewGroupTransactSession(options...); err == nil {
 				c = t.session.Client()
