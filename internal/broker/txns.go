@@ -261,11 +261,6 @@ func (b *Broker) ListTxns(ctx context.Context, namespace string, f txn.Filter) (
 	return out
 }
 
-// AbortTxn aborts the open transaction of a transactional ID, whatever its producer does; that is fenced.
-func (b *Broker) AbortTxn(ctx context.Context, k txn.Key) error {
-	return b.decideTxn(ctx, k, func(c *txn.Coordinator, now int64) *base.Error { return c.Abort(now, k) })
-}
-
 // WriteTxnMarkers ends transactions in single logs, past their coordinator: for an operator who aborts one that hangs. The
 // errors are those of engine.Engine.WriteMarkers, one for each marker.
 func (b *Broker) WriteTxnMarkers(ctx context.Context, markers []Marker) []error {

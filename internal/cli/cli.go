@@ -54,6 +54,7 @@ type commands struct {
 	Serve   serveCmd   `cmd:"" help:"Run a broker."`
 	Topic   topicCmd   `cmd:"" help:"Create, list, describe, change and delete topics."`
 	Group   groupCmd   `cmd:"" help:"List and describe groups with their lag, reset and delete their positions."`
+	Txn     txnCmd     `cmd:"" help:"List and describe transactions, and abort one that hangs."`
 	Produce produceCmd `cmd:"" help:"Write records, one a line, from standard input."`
 	Consume consumeCmd `cmd:"" help:"Read records."`
 	Info    infoCmd    `cmd:"" help:"Show a broker: cluster, topics, space, settings."`

@@ -61,7 +61,8 @@ func (r result) want(t *testing.T, code int, texts ...string) {
 func TestHelp(t *testing.T) {
 	runIn(t, "", "--help").want(t, 0, "godwit serve", "Exit codes", "topic create", "GODWIT_BROKER")
 	for _, command := range []string{"serve", "topic create", "topic list", "topic describe", "topic alter", "topic delete",
-		"group list", "group describe", "group reset-offsets", "group delete", "group delete-offsets", "produce", "consume", "info", "fsck"} {
+		"group list", "group describe", "group reset-offsets", "group delete", "group delete-offsets",
+		"txn list", "txn describe", "txn abort", "produce", "consume", "info", "fsck"} {
 		r := runIn(t, "", append(strings.Fields(command), "--help")...)
 		r.want(t, 0, "Usage: godwit "+command, "    ")
 		if !strings.Contains(r.out, " godwit "+command+" ") && !strings.Contains(r.out, "    godwit "+command+"\n") {

@@ -112,6 +112,8 @@ func explain(err error) string {
 		hint = "Stop its members first, and wait until their sessions have ended: godwit group describe NAME shows them"
 	case errors.Is(err, kerr.GroupSubscribedToTopic):
 		hint = "Members of the group read the topic: stop them first, or have them read others"
+	case errors.Is(err, kerr.TransactionalIDNotFound):
+		hint = "There is no such transactional ID. See what there is: godwit txn list"
 	case errors.Is(err, context.DeadlineExceeded):
 		hint = "The broker took too long; wait longer with --timeout, or look at its log"
 	}
