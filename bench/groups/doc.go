@@ -1,4 +1,4 @@
-// Package main measures rebalances: how long a group of many members takes until each has its partitions, and how long members
+// Command groups measures rebalances: how long a group of many members takes until each has its partitions, and how long members
 // whose partitions do not move see nothing while one more member comes and one goes.
 //
 //	go run ./bench/groups godwit=127.0.0.1:9092 kafka=127.0.0.1:9093
