@@ -25,6 +25,7 @@ var features = []struct {
 	version int16
 }{
 	{"group.version", 1},       // groups of the consumer protocol (KIP-848)
+	{"share.version", 2},       // share groups (KIP-932) with dead-letter queues (KIP-1191)
 	{"streams.version", 1},     // streams groups (KIP-1071)
 	{"transaction.version", 2}, // the epoch rises with each end of a transaction (KIP-890)
 }

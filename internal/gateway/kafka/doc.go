@@ -19,7 +19,7 @@
 //  4. A request that cannot be parsed, or a handler that panics, ends its own connection and no other.
 //  5. What waits (a fetch, a join) ends when the peer goes away or the server closes.
 //
-// Features (KIP-584): ApiVersions announces none. A finalized feature switches clients to protocols that
-// are not served: transaction.version to transactions of version 2, group.version to KIP-848, share.version to
-// share groups. metadata.version is only read by tools that change features, which are refused anyway.
+// Features (KIP-584): ApiVersions announces those that change what clients do: transaction.version switches them to transactions of
+// version 2, group.version to KIP-848, share.version to share groups, streams.version to KIP-1071. metadata.version is only read by
+// tools that change features, which are refused anyway.
 package kafka

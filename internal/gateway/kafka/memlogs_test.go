@@ -21,7 +21,9 @@ type memLogs struct {
 	watches map[*memWatch]bool
 	reads   int // calls of Read
 	held    []*broker.Append
-	hold    bool
+
+	shareQueues memQueues
+	hold        bool
 
 	producers int64
 

@@ -35,7 +35,7 @@ func (s *Server) shareFetch(ctx context.Context, rc *request, body []byte) (any,
 	}
 	member, err := rc.shareMember(req.GroupID, req.MemberID)
 	if err == nil {
-		err = checkRenewal(req)
+		err = checkShareFetch(req)
 	}
 	if err != nil {
 		return rc.refuseShareFetch(err), nil
@@ -71,8 +71,11 @@ func (rc *request) shareMember(group, member *string) (shareMember, error) {
 	return shareMember{rc.shareKey(*group), *member}, nil
 }
 
-// checkRenewal checks that a request with renewals asks for no records, in Kafka's words.
-func checkRenewal(req *kmsg.ShareFetchRequest) error {
+// checkShareFetch checks the acquire mode, and that a request with renewals asks for no records, in Kafka's words.
+func checkShareFetch(req *kmsg.ShareFetchRequest) error {
+	if m := req.ShareAcquireMode; m != acquireBatches && m != acquireRecordLimit {
+		return base.Errorf(base.CodeInvalidRequest, "share acquire mode %d is not known: %d or %d", m, acquireBatches, acquireRecordLimit)
+	}
 	if !req.IsRenewAck {
 		return nil
 	}
@@ -208,7 +211,10 @@ func (f *shareFetching) ask(ctx context.Context, queues []broker.ShareQueue) {
 }
 
 // The acquire modes (KIP-1206).
-const acquireRecordLimit int8 = 1 // never more than max_records; 0: the last batch is taken whole
+const (
+	acquireBatches     int8 = 0 // the last batch is taken whole
+	acquireRecordLimit int8 = 1 // never more than max_records
+)
 
 // wait waits until a queue gives something.
 func (f *shareFetching) wait(ctx context.Context) {
