@@ -99,7 +99,7 @@ func TestTransform(t *testing.T) {
 				want = append(want, string(r.Value))
 			}
 			s, err := kgo.NewGroupTransactSession(append(slices.Clone(opts),
-				kgo.SeedBrokers(l.addr), kgo.TransactionalID("transform"), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"), kgo.RequireStableFetchOffsets(),
+				kgo.SeedBrokers(l.addr), kgo.TransactionalID("transform"), kgo.ConsumerGroup("g"), kgo.ConsumeTopics("in"),
 				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))...)
 			if err != nil {
 				t.Fatal(err)
