@@ -183,3 +183,14 @@ func (b *broker) readAll(ctx context.Context, topic string, committed bool) (map
 	}
 	return got, nil
 }
+
+// dataEnds are the offsets behind the last committed record of each partition. The end of a partition can be further on, behind
+// the marker of a transaction.
+func (b *broker) dataEnds(ctx context.Context, topic string) (map[int32]int64, error) {
+	records, err := b.readAll(ctx, topic, true)
+	out := map[int32]int64{}
+	for p, rs := range records {
+		out[p] = rs[len(rs)-1].Offset + 1
+	}
+	return out, err
+}

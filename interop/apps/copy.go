@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +33,7 @@ type copiers struct {
 	committed atomic.Int64 // transactions
 	aborted   atomic.Int64 // on purpose
 	refused   atomic.Int64
+	log       *os.File // of what was refused
 }
 
 // copying lets two groups, one of franz-go and one of the Java client, copy a topic in a read-process-write loop, while the
@@ -46,6 +49,10 @@ func copying(ctx context.Context, w *world) (string, error) {
 	var groups []*copiers
 	for _, kind := range []string{"franz-go", "java"} {
 		g := &copiers{kind: kind, group: "copy-" + kind, out: "copy-out-" + kind}
+		if g.log, err = os.Create(filepath.Join(w.dir, g.group+"-refused.txt")); err != nil {
+			return "", err
+		}
+		defer g.log.Close()
 		if err := b.createTopic(ctx, g.out, copyPartitions); err != nil {
 			return "", err
 		}
@@ -109,6 +116,7 @@ func (g *copiers) line(text string) {
 		g.aborted.Add(1)
 	default:
 		g.refused.Add(1)
+		fmt.Fprintln(g.log, time.Now().Format("15:04:05.000"), text)
 	}
 }
 

@@ -87,9 +87,9 @@ func (t *twins) launch(ctx context.Context) (err error) {
 		"status.storage.replication.factor=1",
 		"sync.group.offsets.enabled=true", "sync.group.offsets.interval.seconds=1", "emit.checkpoints.interval.seconds=1",
 		"refresh.topics.interval.seconds=2", "refresh.groups.interval.seconds=2", "offset.lag.max=0",
-		"offset.flush.interval.ms=500", "scheduled.rebalance.max.delay.ms=0",
-		"session.timeout.ms=6000", "heartbeat.interval.ms=1000", "rebalance.timeout.ms=10000",
-		"exactly.once.source.support="+support, "dedicated.mode.enable.internal.rest="+strconv.FormatBool(t.once),
+		"b.offset.flush.interval.ms=500", "b.scheduled.rebalance.max.delay.ms=0",
+		"b.session.timeout.ms=6000", "b.heartbeat.interval.ms=1000", "b.rebalance.timeout.ms=10000",
+		"b.exactly.once.source.support="+support, "dedicated.mode.enable.internal.rest="+strconv.FormatBool(t.once),
 		"listeners=http://127.0.0.1:0",
 	)
 	if err != nil {
@@ -236,9 +236,9 @@ func (t *twins) translated(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		want, err := ends(ctx, t.b, mirrorTopic)
+		want, err := t.b.dataEnds(ctx, mirrorTopic)
 		if err == nil && !maps.Equal(got, want) {
-			err = fmt.Errorf("on the second broker the group is at %v, the topic ends at %v", got, want)
+			err = fmt.Errorf("on the second broker the group is at %v, the records end at %v", got, want)
 		}
 		return err
 	})
