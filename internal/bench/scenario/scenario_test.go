@@ -29,7 +29,7 @@ func TestShipped(t *testing.T) {
 	for name, points := range map[string]int{
 		"throughput": 3, "latency": 3, "scaling": 5, "scaling-grid": 9, "scaling-latency": 5, "fan-out": 3, "catch-up": 1, "destinations": 4,
 		"backlog": 1, "restart": 1, "work-queue": 3, "request-reply": 1, "benefits": 1,
-		"commits": 2, "transactions": 4, "exactly-once": 4,
+		"commits": 2, "transactions": 2, "transactions-latency": 2, "exactly-once": 2, "exactly-once-latency": 1,
 	} {
 		if s := found[name]; s == nil || len(s.Points()) != points {
 			t.Errorf("%s has not %d points, or is not shipped", name, points)
