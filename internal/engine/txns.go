@@ -180,6 +180,9 @@ func (h *txnHost) answered(l *loop, k txn.Key, r *txnRound) {
 	} else {
 		h.resend.succeed()
 	}
+	if end, open := l.m.Txns.Ending(k); open && end.Serial != r.serial {
+		h.dispatch(l, k) // the deletion of a topic completed the one before, and the next has ended meanwhile
+	}
 	h.decide(l, func(c *txn.Coordinator, now int64) { c.Confirm(now, k, r.serial, r.partitions, r.groups) }, func(error) {})
 }
 

@@ -16,7 +16,7 @@ func TestStalledProducersLeaveRoomForOthers(t *testing.T) {
 	for range 3 {
 		w.dial().raw(head)
 	}
-	eventually(t, "produce requests being read", func() bool { return w.s.produces.used() >= 1<<20 })
+	eventually(t, "produce requests being read", func() bool { return w.s.produces.Used() >= 1<<20 })
 	p := w.dial()
 	if r := call[*kmsg.MetadataResponse](p, 12, kmsg.NewPtrMetadataRequest()); len(r.Brokers) != 1 {
 		t.Errorf("%d brokers", len(r.Brokers))

@@ -13,13 +13,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/base"
+	"godwit/internal/gateway/intake"
 )
 
 // conn is one connection. The reader owns in, the worker all fields below it.
 type conn struct {
 	s      *Server
 	nc     net.Conn
-	budget *budget
+	budget *intake.Budget
 
 	// ctx ends when nothing more will be read: what waits shall end, what was received is answered.
 	ctx    context.Context
@@ -41,7 +42,7 @@ type conn struct {
 // frame is one request as read.
 type frame struct {
 	rc   *request
-	buf  *buffer
+	buf  *intake.Buffer
 	body []byte // behind the header; in buf
 }
 
@@ -50,7 +51,7 @@ type frame struct {
 const readAhead = 8
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, budget: newBudget(s.opts.MaxConnInFlightBytes), in: bufio.NewReaderSize(nc, 4096),
+	c := &conn{s: s, nc: nc, budget: intake.NewBudget(s.opts.MaxConnInFlightBytes), in: bufio.NewReaderSize(nc, 4096),
 		frames: make(chan *frame, readAhead), wake: make(chan struct{}, 1)}
 	c.ctx, c.cancel = context.WithCancelCause(s.ctx)
 	return c
@@ -126,7 +127,7 @@ func (c *conn) readFrame() (*frame, error) {
 	c.s.metrics.received.Add(float64(size) + 4)
 	f, err := c.parse(a, buf)
 	if err != nil {
-		buf.release()
+		buf.Release()
 	}
 	return f, err
 }
@@ -180,40 +181,40 @@ func (s *Server) check(a *served, key, version int16, size int32) error {
 }
 
 // fill reads the body of a request into memory that the budgets allow.
-func (c *conn) fill(a *served, size int) (*buffer, error) {
+func (c *conn) fill(a *served, size int) (*intake.Buffer, error) {
 	all := c.s.controls
 	if a.key == kmsg.Produce {
 		all = c.s.produces
 	}
-	if err := c.budget.take(c.ctx, int64(size)); err != nil {
+	if err := c.budget.Take(c.ctx, int64(size)); err != nil {
 		return nil, err
 	}
-	if err := all.take(c.ctx, int64(size)); err != nil {
-		c.budget.put(int64(size))
+	if err := all.Take(c.ctx, int64(size)); err != nil {
+		c.budget.Put(int64(size))
 		return nil, err
 	}
-	var buf *buffer
+	var buf *intake.Buffer
 	if a.key == kmsg.Produce {
-		buf = c.s.buffers.get(size)
+		buf = c.s.buffers.Get(size)
 	} else {
-		buf = own(size)
+		buf = intake.Own(size)
 	}
-	buf.spent = [2]*budget{c.budget, all}
+	buf.Charge(c.budget, all)
 	c.nc.SetReadDeadline(time.Now().Add(c.s.opts.ReadTimeout))
 	err := context.Cause(c.ctx)
 	if err == nil {
-		_, err = io.ReadFull(c.in, buf.b)
+		_, err = io.ReadFull(c.in, buf.B)
 	}
 	if err != nil {
-		buf.release()
+		buf.Release()
 		return nil, err
 	}
 	return buf, nil
 }
 
 // parse makes the frame of a request that was read whole.
-func (c *conn) parse(a *served, buf *buffer) (*frame, error) {
-	h, err := parseHeader(buf.b)
+func (c *conn) parse(a *served, buf *intake.Buffer) (*frame, error) {
+	h, err := parseHeader(buf.B)
 	if err != nil {
 		return nil, err
 	}

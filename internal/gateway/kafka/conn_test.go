@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"godwit/internal/base"
 )
 
 // wire is a server over logs in memory that listens.
@@ -404,68 +402,4 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	p.nc.Close()
 	w.waiters(0)
 	w.ended(endedPeer, 1)
-}
-
-func TestBudgetServesInTurn(t *testing.T) {
-	g := newBudget(100)
-	ctx := context.Background()
-	take := func(n int64) chan error {
-		c := make(chan error, 1)
-		before := g.queue()
-		go func() { c <- g.take(ctx, n) }()
-		eventually(t, "a waiter", func() bool { return g.queue() > before })
-		return c
-	}
-	if err := g.take(ctx, 60); err != nil {
-		t.Fatal(err)
-	}
-	large := take(1000) // counts as all
-	small := take(10)   // would fit, but comes later
-	cancelled, cancel := context.WithCancelCause(ctx)
-	gone := make(chan error, 1)
-	go func() { gone <- g.take(cancelled, 5) }()
-	eventually(t, "a third waiter", func() bool { return g.queue() == 3 })
-	cancel(base.Errorf(base.CodeShutdown, "enough"))
-	if err := <-gone; err == nil || !strings.Contains(err.Error(), "enough") {
-		t.Errorf("cancelled with %v", err)
-	}
-	g.put(60)
-	if err := <-large; err != nil || len(small) > 0 {
-		t.Errorf("%v; the small one was served: %v", err, len(small) > 0)
-	}
-	g.put(1000)
-	if err := <-small; err != nil || g.used() != 10 {
-		t.Errorf("%v, %d bytes used", err, g.used())
-	}
-}
-
-func (g *budget) queue() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.waiting)
-}
-
-func TestBufferClasses(t *testing.T) {
-	last, lastSize := 0, 0
-	for n := 1; n <= 1<<maxClassBits; n += 1 + n/50 {
-		class, size := classOf(n)
-		if size < n || size > 1<<minClassBits && size > n+n/4+1 || class < last || class >= classes || class == last && lastSize != 0 && size != lastSize {
-			t.Fatalf("%d bytes: class %d of size %d, after %d of %d", n, class, size, last, lastSize)
-		}
-		last, lastSize = class, size
-	}
-	if class, size := classOf(1 << maxClassBits); class != classes-1 || size != 1<<maxClassBits {
-		t.Errorf("the largest class is %d of %d", class, size)
-	}
-	if class, size := classOf(1<<maxClassBits + 1); class != -1 || size != 1<<maxClassBits+1 {
-		t.Errorf("beyond the largest: %d of %d", class, size)
-	}
-	var p buffers
-	b := p.get(5000)
-	b.retain()
-	b.release()
-	if len(b.b) != 5000 || cap(b.b) != 5<<10 {
-		t.Errorf("%d of %d bytes", len(b.b), cap(b.b))
-	}
-	b.release()
 }

@@ -12,6 +12,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/broker"
 	"godwit/internal/compress"
+	"godwit/internal/gateway/intake"
 	"godwit/internal/meta"
 	"godwit/internal/recordbatch"
 )
@@ -35,7 +36,7 @@ type produce struct {
 	produceRequest
 	c        *conn
 	rc       *request
-	buf      *buffer
+	buf      *intake.Buffer
 	deadline time.Time
 	results  []produceResult // one for each item
 	sent     broker.Append
@@ -59,14 +60,14 @@ type produceResult struct {
 func (c *conn) begin(f *frame) {
 	if c.broken != nil {
 		c.busy.Add(-1)
-		f.buf.release()
+		f.buf.Release()
 		return
 	}
 	f.rc.api.m.requests.Inc()
 	p := &produce{c: c, rc: f.rc, buf: f.buf}
 	if err := p.start(f.body); err != nil {
 		c.busy.Add(-1)
-		p.buf.release()
+		p.buf.Release()
 		c.complain(f.rc, err)
 		return
 	}
@@ -114,10 +115,10 @@ func (p *produce) start(body []byte) (err error) {
 
 // submit hands an append to the journal.
 func (p *produce) submit(a *broker.Append) {
-	p.buf.retain()
+	p.buf.Retain()
 	p.done.Store(false)
 	a.BumpsEpoch = p.rc.version >= implicitSince
-	a.Done, a.Release = p.finished, p.buf.release
+	a.Done, a.Release = p.finished, p.buf.Release
 	p.c.s.backend.Append(a)
 }
 
@@ -299,7 +300,7 @@ func (c *conn) settle() {
 // time.
 func (c *conn) answer(p *produce, late bool) {
 	defer c.busy.Add(-1)
-	defer p.buf.release()
+	defer p.buf.Release()
 	defer c.guard(p.rc)
 	p.take(late)
 	switch {

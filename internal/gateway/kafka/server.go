@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit/internal/base"
+	"godwit/internal/gateway/intake"
 )
 
 // Server serves the Kafka protocol on any number of listeners.
@@ -19,9 +20,9 @@ type Server struct {
 	complain rate // of connections that misbehave
 	metrics  *metrics
 	apis     apiTable
-	produces *budget // for produce requests
-	controls *budget // for all others
-	buffers  buffers
+	produces *intake.Budget // for produce requests
+	controls *intake.Budget // for all others
+	buffers  intake.Pool
 	sessions *sessions
 
 	shareSessions *shareSessions
@@ -45,7 +46,7 @@ var errShutdown = base.Errorf(base.CodeShutdown, "the broker is stopping")
 func New(o Options) *Server {
 	o.fill()
 	control := o.controlShare()
-	s := &Server{opts: o, backend: o.Backend, log: o.Log, produces: newBudget(o.MaxInFlightBytes - control), controls: newBudget(control),
+	s := &Server{opts: o, backend: o.Backend, log: o.Log, produces: intake.NewBudget(o.MaxInFlightBytes - control), controls: intake.NewBudget(control),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}}
 	s.metrics = newMetrics(o.Metrics, s)
 	s.sessions = newSessions(o.FetchSessions, o.Metrics)
@@ -56,7 +57,7 @@ func New(o Options) *Server {
 }
 
 // inFlight is the size of all requests that are not answered.
-func (s *Server) inFlight() int64 { return s.produces.used() + s.controls.used() }
+func (s *Server) inFlight() int64 { return s.produces.Used() + s.controls.Used() }
 
 // acceptRetry is how long accepting pauses when the system refuses, as it does when files run out.
 const acceptRetry = 100 * time.Millisecond

@@ -76,7 +76,7 @@ func (c *conn) abort(reason string, err error) {
 // run answers one request that is not a produce request.
 func (c *conn) run(f *frame) {
 	defer c.busy.Add(-1)
-	defer f.buf.release()
+	defer f.buf.Release()
 	if c.broken != nil {
 		return
 	}
