@@ -10,6 +10,7 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/txn"
 	"godwit/internal/meta"
+	"godwit/internal/shard"
 	"godwit/internal/vfs"
 )
 
@@ -269,4 +270,46 @@ func TestTransactionDecisionsThatAreLost(t *testing.T) {
 	p.ends(true)
 	r.must(r.TxnEnded(ctx, transfer))
 	r.wantCommitted(a, "a1")
+}
+
+// TestEndingThatOvertakesARound: the deletion of a topic completes a transaction whose markers are still under way, and the next one
+// ends before they are answered.
+func TestEndingThatOvertakesARound(t *testing.T) {
+	r := newRig(t, nil)
+	a, b := r.create("a", 1, nil), r.create("b", 1, nil)
+	home, away := r.loop(r.View().GroupShard(transfer.Namespace, transfer.ID)), r.loop(b.Partitions[0].Shard)
+	if home == away {
+		t.Fatal("the test wants two shards: rename the topic")
+	}
+	p := r.initTxn(7)
+	p.writes(b, 0, "b1")
+	p.ends(true)
+	if !away.pending() {
+		t.Fatal("the marker is not under way")
+	}
+	alone := func(fn func(*loop)) { // everything but the shard with the marker goes on
+		home.post(message{call: fn})
+		for home.pending() || r.writer.Pending() {
+			home.step()
+			r.writer.Step()
+		}
+	}
+	alone(func(l *loop) {
+		l.command(&shard.Command{Forget: &b.ID}, func(_ *shard.Applied, err error) { r.must(err) })
+	})
+	decide := func(fn func(c *txn.Coordinator, now int64)) { alone(func(l *loop) { l.txns.decide(l, fn, r.must) }) }
+	decide(func(c *txn.Coordinator, now int64) {
+		errs := c.AddPartitions(now, &txn.AddPartitionsRequest{Key: transfer, ProducerID: p.id, Epoch: p.epoch, Joining: txn.Implicit,
+			Partitions: []txn.Partition{{Stream: a.ID}}})
+		if errs[0] != nil {
+			t.Error(errs[0])
+		}
+	})
+	decide(func(c *txn.Coordinator, now int64) {
+		if out := c.End(now, &txn.EndRequest{Key: transfer, ProducerID: p.id, Epoch: p.epoch, Commit: true, Version: txn.Version2}); out.Err != nil {
+			t.Error(out.Err)
+		}
+	})
+	r.Drain()
+	r.wantTxn(txn.CompleteCommit)
 }
