@@ -146,10 +146,11 @@ func (c *Coordinator) Tick(now int64) {
 	}
 }
 
-// assignDelayed makes the first assignment of a group that waited for more members.
+// assignDelayed makes the first assignment of a group that waited for more members. If topics have changed since a member came, its internal
+// topics have been made say, that is left to the next heartbeat.
 func (c *Coordinator) assignDelayed(k Key, g *group) {
 	v := c.volatile[k]
-	if len(g.members) == 0 || g.Epoch <= g.AssignmentEpoch || v == nil || v.configured == nil || !c.intervalOver(k, g.Head) {
+	if len(g.members) == 0 || g.Epoch <= g.AssignmentEpoch || v == nil || v.configured == nil || v.configured.view != c.view || !c.intervalOver(k, g.Head) {
 		return
 	}
 	u := &Update{Key: k, Head: g.Head}
