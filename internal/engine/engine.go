@@ -120,7 +120,7 @@ type Engine struct {
 	randMu sync.Mutex // guards opts.Rand
 
 	ckpt   checkpointer
-	losses lossCounter
+	losses lossTotals
 
 	compacting sync.Mutex // one run at a time
 	compactor  *compact.Compactor

@@ -7,7 +7,6 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/queue"
 	"godwit/internal/shard"
-	"godwit/internal/storage/segment"
 )
 
 // logTrim is a trim that is to be proposed, and what has to be known to say what it costs the queues of its log.
@@ -16,36 +15,6 @@ type logTrim struct {
 	plan  *trimPlan
 	cause shard.Cause
 	count func(from, to int64) int64 // records in [from, to), as far as the trim goes
-}
-
-// counter makes the count of a trim. Where compaction makes holes the batches are listed now, since the loop does not wait for
-// disks.
-func (e *Engine) counter(p *trimPlan, log base.LogID) (func(from, to int64) int64, error) {
-	if !p.stream.Config.CleanupCompact {
-		return func(from, to int64) int64 { return to - from }, nil
-	}
-	st, ok := e.State(log)
-	if !ok {
-		return func(int64, int64) int64 { return 0 }, nil
-	}
-	var batches []segment.BatchRef
-	err := e.store.Batches(log, st.Start, p.start, nil, func(b segment.BatchRef) bool {
-		b.File = nil
-		batches = append(batches, b)
-		return true
-	})
-	return func(from, to int64) (n int64) {
-		for i := range batches {
-			n += recordsWithin(&batches[i], from, to)
-		}
-		return n
-	}, err
-}
-
-// recordsWithin counts the records of a batch in [from, to). One that is only partly inside counts by its share of
-// offsets.
-func recordsWithin(b *segment.BatchRef, from, to int64) int64 {
-	return max(0, min(int64(b.Records), min(b.Last+1, to)-max(b.Base, from)))
 }
 
 // trim proposes trims of one shard, with what they cost the queues there, and has the queues follow.

@@ -110,14 +110,12 @@ func (e *Engine) carryOut(ctx context.Context, plans []trimPlan, cause shard.Cau
 	for i := range plans {
 		p := &plans[i]
 		part := p.stream.Partitions[p.partition]
-		losses, err := e.lost(p, positions[group.Partition{Stream: p.stream.ID, Index: p.partition}], cause)
+		groups := positions[group.Partition{Stream: p.stream.ID, Index: p.partition}]
+		count, err := e.lossCounter(ctx, p, groups)
 		if err != nil {
 			return err
 		}
-		count, err := e.counter(p, part.Log)
-		if err != nil {
-			return err
-		}
+		losses := e.lost(p, groups, cause, count)
 		byShard[part.Shard] = append(byShard[part.Shard], logTrim{shard.Trim{Log: part.Log, Start: p.start, Losses: losses}, p, cause, count})
 	}
 	for id := range e.loops {
@@ -158,51 +156,28 @@ func (e *Engine) positions(ctx context.Context, plans []trimPlan) (map[group.Par
 }
 
 // lost says what a trim takes from groups that have not seen it.
-func (e *Engine) lost(p *trimPlan, groups []position, cause shard.Cause) ([]shard.Loss, error) {
-	log := p.stream.Partitions[p.partition].Log
-	st, ok := e.State(log)
+func (e *Engine) lost(p *trimPlan, groups []position, cause shard.Cause, count func(from, to int64) int64) (out []shard.Loss) {
+	st, ok := e.State(p.stream.Partitions[p.partition].Log)
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	var out []shard.Loss
 	for _, g := range groups {
 		from := max(g.offset, st.Start)
-		if from >= p.start {
-			continue
-		}
-		n, err := e.countRecords(log, from, p.start, p.stream.Config.CleanupCompact)
-		if err != nil {
-			return nil, err
-		}
-		if n > 0 {
+		if n := count(from, p.start); from < p.start && n > 0 {
 			out = append(out, shard.Loss{Namespace: g.key.Namespace, Group: g.key.Group, Stream: p.stream.ID, Name: p.stream.Name,
 				Partition: p.partition, From: from, To: p.start, Count: n, Cause: cause})
 		}
 	}
-	return out, nil
+	return out
 }
 
-// countRecords counts the records in [from, to). Where compaction makes holes the batches are read; one that is
-// only partly inside counts by its share of offsets.
-func (e *Engine) countRecords(log base.LogID, from, to int64, holes bool) (int64, error) {
-	if !holes {
-		return to - from, nil
-	}
-	var n int64
-	err := e.store.Batches(log, from, to, nil, func(b segment.BatchRef) bool {
-		n += recordsWithin(&b, from, to)
-		return true
-	})
-	return n, err
-}
-
-// lossCounter sums the losses of the node for its metrics.
-type lossCounter struct {
+// lossTotals sums the losses of the node for its metrics.
+type lossTotals struct {
 	mu      sync.Mutex
 	records map[shard.Cause]int64
 }
 
-func (c *lossCounter) add(ls []shard.Loss) {
+func (c *lossTotals) add(ls []shard.Loss) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil {
@@ -214,7 +189,7 @@ func (c *lossCounter) add(ls []shard.Loss) {
 }
 
 // restore counts what the ledger still has from before the start.
-func (c *lossCounter) restore(ls []shard.Loss) { c.add(ls) }
+func (c *lossTotals) restore(ls []shard.Loss) { c.add(ls) }
 
 // LostRecords is the number of records that groups did not see, by cause, as far as the ledger goes back.
 func (e *Engine) LostRecords() map[shard.Cause]int64 {
