@@ -20,9 +20,11 @@ var layers = map[string][]string{
 	"cli":        {"topicconf", "base", "clock", "settings", "bench/"},
 	"settings":   {"topicconf", "groupconf", "base"},
 
-	"gateway/kafka":  {"gateway/intake", "broker", "meta", "partlog", "queue", "coord/", "topicconf", "groupconf", "recordbatch", "compress", "base", "invariants", "clock"},
+	"gateway/kafka":  {"gateway/intake", "gateway/kafka/sharesession", "broker", "meta", "partlog", "queue", "coord/", "topicconf", "groupconf", "recordbatch", "compress", "base", "invariants", "clock"},
 	"gateway/intake": {"base", "invariants"},
-	"gateway/http":   {"broker", "meta", "topicconf", "base", "invariants", "clock"},
+
+	"gateway/kafka/sharesession": {"coord/", "base"},
+	"gateway/http":               {"broker", "meta", "topicconf", "base", "invariants", "clock"},
 
 	"broker": {"engine", "shard", "partlog", "queue", "meta", "coord/", "topicconf", "groupconf", "recordbatch", "base", "invariants", "clock"},
 	"engine": {

@@ -63,6 +63,8 @@ func newMetrics(reg prometheus.Registerer, s *Server) *metrics {
 		reg.MustRegister(m.requests, m.failures, m.duration, m.connections, m.accepted, m.rejected, m.ended, m.received, m.sent, m.panics,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name("in_flight_bytes"),
 				Help: "Bytes of requests that are not yet answered."}, func() float64 { return float64(s.inFlight()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name("share_sessions"),
+				Help: "Sessions of members of share groups."}, func() float64 { return float64(s.shareSessions.Count()) }),
 		)
 	}
 	return m

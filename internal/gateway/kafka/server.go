@@ -10,6 +10,7 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/gateway/intake"
+	"godwit/internal/gateway/kafka/sharesession"
 )
 
 // Server serves the Kafka protocol on any number of listeners.
@@ -25,7 +26,7 @@ type Server struct {
 	buffers  intake.Pool
 	sessions *sessions
 
-	shareSessions *shareSessions
+	shareSessions *sharesession.Sessions
 
 	altering sync.Mutex // a change of a list of configurations: it is read first
 
@@ -50,7 +51,7 @@ func New(o Options) *Server {
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}}
 	s.metrics = newMetrics(o.Metrics, s)
 	s.sessions = newSessions(o.FetchSessions, o.Metrics)
-	s.shareSessions = newShareSessions(o.ShareSessions, o.Metrics)
+	s.shareSessions = sharesession.New(o.ShareSessions)
 	s.apis = newAPITable(listAPIs(), s.metrics)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s

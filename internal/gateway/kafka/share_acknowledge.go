@@ -11,6 +11,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/broker"
 	"godwit/internal/coord/share"
+	"godwit/internal/gateway/kafka/sharesession"
 	"godwit/internal/groupconf"
 	"godwit/internal/meta"
 	"godwit/internal/queue"
@@ -24,7 +25,7 @@ func (s *Server) shareAcknowledge(ctx context.Context, rc *request, req *kmsg.Sh
 	resp := req.ResponseKind().(*kmsg.ShareAcknowledgeResponse)
 	member, err := rc.shareMember(req.GroupID, req.MemberID)
 	if err == nil {
-		err = s.shareSessions.acknowledge(member, req.ShareSessionEpoch)
+		err = s.shareSessions.Acknowledge(member, req.ShareSessionEpoch)
 	}
 	if err != nil {
 		resp.ErrorCode, resp.ErrorMessage = rc.failGroup(err), message(err)
@@ -37,15 +38,15 @@ func (s *Server) shareAcknowledge(ctx context.Context, rc *request, req *kmsg.Sh
 		t := &req.Topics[i]
 		for k := range t.Partitions {
 			p := &t.Partitions[k]
-			batches := make([]shareAck, len(p.AcknowledgementBatches))
+			batches := make([]sharesession.Ack, len(p.AcknowledgementBatches))
 			for j, b := range p.AcknowledgementBatches {
-				batches[j] = shareAck{b.FirstOffset, b.LastOffset, b.AcknowledgeTypes}
+				batches[j] = sharesession.Ack{First: b.FirstOffset, Last: b.LastOffset, Types: b.AcknowledgeTypes}
 			}
 			acks = append(acks, shareAcks{share.Partition{Stream: t.TopicID, Index: p.Partition}, batches})
 		}
 	}
 	answers := s.settle(ctx, rc, &shareSettling{member: member, view: view, settings: settings, renews: req.IsRenewAck, acks: acks})
-	if req.ShareSessionEpoch == epochFinal {
+	if req.ShareSessionEpoch == sharesession.EpochLast {
 		s.endShareSession(ctx, member)
 	}
 	for i := range req.Topics {
@@ -83,7 +84,7 @@ func (s *Server) tellShareLeader(rc *request, view *meta.View, at share.Partitio
 // shareAcks is what a request acknowledges of one partition.
 type shareAcks struct {
 	share.Partition
-	batches []shareAck
+	batches []sharesession.Ack
 }
 
 // shareAnswer is what became of the acknowledgements of one partition.
@@ -95,7 +96,7 @@ type shareAnswer struct {
 
 // shareSettling is a request's acknowledgements while they are settled.
 type shareSettling struct {
-	member   shareMember
+	member   sharesession.Member
 	view     *meta.View
 	settings groupconf.Share
 	renews   bool // the request says that it renews
@@ -125,7 +126,7 @@ func (s *Server) settle(ctx context.Context, rc *request, st *shareSettling) []s
 		} else if len(a.batches) > 0 {
 			valid = append(valid, broker.ShareAcks{
 				ShareQueue: broker.ShareQueue{Key: st.member.Key, Stream: a.Stream, Index: a.Index},
-				Member:     st.member.member, Ranges: st.ranges(a.batches),
+				Member:     st.member.ID, Ranges: st.ranges(a.batches),
 			})
 			places = append(places, i)
 		}
@@ -144,17 +145,17 @@ func (st *shareSettling) check(rc *request, a *shareAcks) (e *kerr.Error, err er
 	if e = locateShare(st.view, rc, a.Partition); e == kerr.UnknownTopicID {
 		return e, nil
 	}
-	if err = checkShareAcks(a.batches, rc.version, st.renews); err != nil {
+	if err = sharesession.CheckAcks(a.batches, rc.version, st.renews); err != nil {
 		return kerr.InvalidRequest, err
 	}
 	if e != nil {
 		return e, nil
 	}
 	for _, b := range a.batches {
-		if !st.settings.Renew && slices.Contains(b.types, ackRenew) {
+		if !st.settings.Renew && slices.Contains(b.Types, sharesession.AckRenew) {
 			return kerr.InvalidRecordState, base.Errorf(base.CodeInvalidRecordState, "Renewing acquisition locks is not enabled for the group.")
 		}
-		if st.room -= runsOf(b.types); st.room < 0 {
+		if st.room -= runsOf(b.Types); st.room < 0 {
 			return kerr.InvalidRequest, base.Errorf(base.CodeInvalidRequest, "more than %d ranges of records in one request: acknowledge in several", maxAckRanges)
 		}
 	}
@@ -173,19 +174,19 @@ func runsOf(types []int8) int {
 }
 
 // ranges turns checked batches into what queues take. The first types have the numbers of the protocol.
-func (st *shareSettling) ranges(batches []shareAck) (out []broker.AckRange) {
+func (st *shareSettling) ranges(batches []sharesession.Ack) (out []broker.AckRange) {
 	for _, b := range batches {
-		if len(b.types) == 1 {
-			out = append(out, broker.AckRange{Span: broker.Span{First: b.first, Last: b.last}, Type: queue.AckType(b.types[0])})
+		if len(b.Types) == 1 {
+			out = append(out, broker.AckRange{Span: broker.Span{First: b.First, Last: b.Last}, Type: queue.AckType(b.Types[0])})
 			continue
 		}
-		for i := 0; i < len(b.types); {
+		for i := 0; i < len(b.Types); {
 			n := 1
-			for i+n < len(b.types) && b.types[i+n] == b.types[i] {
+			for i+n < len(b.Types) && b.Types[i+n] == b.Types[i] {
 				n++
 			}
-			first := b.first + int64(i)
-			out = append(out, broker.AckRange{Span: broker.Span{First: first, Last: first + int64(n) - 1}, Type: queue.AckType(b.types[i])})
+			first := b.First + int64(i)
+			out = append(out, broker.AckRange{Span: broker.Span{First: first, Last: first + int64(n) - 1}, Type: queue.AckType(b.Types[i])})
 			i += n
 		}
 	}
@@ -194,12 +195,12 @@ func (st *shareSettling) ranges(batches []shareAck) (out []broker.AckRange) {
 
 // endShareSession ends a member's session and releases what it holds. It returns when that is committed, or failed: then the
 // locks end by time.
-func (s *Server) endShareSession(ctx context.Context, m shareMember) {
-	s.releaseShare(ctx, m, m.queues(s.shareSessions.end(m)))
+func (s *Server) endShareSession(ctx context.Context, m sharesession.Member) {
+	s.releaseShare(ctx, m, queuesOf(m, s.shareSessions.End(m)))
 }
 
-// queues are the group's queues in partitions.
-func (m shareMember) queues(parts []share.Partition) []broker.ShareQueue {
+// queuesOf are the group's queues in partitions.
+func queuesOf(m sharesession.Member, parts []share.Partition) []broker.ShareQueue {
 	out := make([]broker.ShareQueue, len(parts))
 	for i, p := range parts {
 		out[i] = broker.ShareQueue{Key: m.Key, Stream: p.Stream, Index: p.Index}
@@ -211,20 +212,20 @@ func (m shareMember) queues(parts []share.Partition) []broker.ShareQueue {
 const releaseShareWait = 10 * time.Second
 
 // releaseShare releases what a member holds in queues, also if the request or its connection has ended.
-func (s *Server) releaseShare(ctx context.Context, m shareMember, queues []broker.ShareQueue) {
+func (s *Server) releaseShare(ctx context.Context, m sharesession.Member, queues []broker.ShareQueue) {
 	if len(queues) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseShareWait)
 	defer cancel()
-	if err := s.backend.ShareRelease(ctx, m.member, queues); err != nil {
-		s.complain.warn(s.log, "what a member of a share group holds was not released; its locks end by time", "group", m.Group, "member", m.member, "error", err)
+	if err := s.backend.ShareRelease(ctx, m.ID, queues); err != nil {
+		s.complain.warn(s.log, "what a member of a share group holds was not released; its locks end by time", "group", m.Group, "member", m.ID, "error", err)
 	}
 }
 
 // leaveShares ends the sessions that began on a connection.
 func (s *Server) leaveShares(c *conn) {
-	for _, ended := range s.shareSessions.leave(c) {
-		s.releaseShare(c.ctx, ended.member, ended.member.queues(ended.parts))
+	for _, ended := range s.shareSessions.Leave(c) {
+		s.releaseShare(c.ctx, ended.Member, queuesOf(ended.Member, ended.Parts))
 	}
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/coord/share"
+	"godwit/internal/gateway/kafka/sharesession"
 )
 
 // acknowledge answers an acknowledgement of the member's session, and counts its epoch if it was accepted. It shows the errors, of
 // the request or of each partition.
-func (f *shareStand) acknowledge(version int16, renew bool, parts []share.Partition, acks map[share.Partition][]shareAck) (out []string) {
+func (f *shareStand) acknowledge(version int16, renew bool, parts []share.Partition, acks map[share.Partition][]sharesession.Ack) (out []string) {
 	f.t.Helper()
 	req := kmsg.NewPtrShareAcknowledgeRequest()
 	group := "g"
@@ -29,7 +30,7 @@ func (f *shareStand) acknowledge(version int16, renew bool, parts []share.Partit
 		part.Partition = p.Index
 		for _, a := range acks[p] {
 			part.AcknowledgementBatches = append(part.AcknowledgementBatches,
-				kmsg.ShareAcknowledgeRequestTopicPartitionAcknowledgementBatch{FirstOffset: a.first, LastOffset: a.last, AcknowledgeTypes: a.types})
+				kmsg.ShareAcknowledgeRequestTopicPartitionAcknowledgementBatch{FirstOffset: a.First, LastOffset: a.Last, AcknowledgeTypes: a.Types})
 		}
 		t.Partitions = append(t.Partitions, part)
 		req.Topics = append(req.Topics, t)
@@ -73,8 +74,8 @@ func TestShareAcknowledge(t *testing.T) {
 			t.Fatalf("%s: %q, want %q", what, got, want)
 		}
 	}
-	one := func(first, last int64, types ...int8) map[share.Partition][]shareAck {
-		return acksOf(p, shareAck{first, last, types})
+	one := func(first, last int64, types ...int8) map[share.Partition][]sharesession.Ack {
+		return acksOf(p, ackOf(first, last, types...))
 	}
 	only := []share.Partition{p}
 	want("no session begins with it", f.acknowledge(2, false, only, nil), "INVALID_SHARE_SESSION_EPOCH")
@@ -82,15 +83,15 @@ func TestShareAcknowledge(t *testing.T) {
 	want("no session", f.acknowledge(2, false, only, nil), "SHARE_SESSION_NOT_FOUND")
 	f.epoch = 0
 	f.want("fetch", shareReq{parts: only}, "0 0-19*1")
-	want("settled", f.acknowledge(1, false, only, one(0, 5, ackAccept)), "ok")
-	want("settled before", f.acknowledge(1, false, only, one(0, 5, ackAccept)), "ok")
-	want("a type for each", f.acknowledge(2, false, only, one(6, 9, ackGap, ackReject, ackReject, ackAccept)), "ok")
-	want("renewed", f.acknowledge(2, true, only, one(10, 11, ackRenew)), "ok")
-	want("not said to renew", f.acknowledge(2, false, only, one(10, 11, ackRenew)), "INVALID_REQUEST")
-	want("beyond the end", f.acknowledge(2, false, only, one(10, 90, ackAccept)), "INVALID_REQUEST")
+	want("settled", f.acknowledge(1, false, only, one(0, 5, sharesession.AckAccept)), "ok")
+	want("settled before", f.acknowledge(1, false, only, one(0, 5, sharesession.AckAccept)), "ok")
+	want("a type for each", f.acknowledge(2, false, only, one(6, 9, sharesession.AckGap, sharesession.AckReject, sharesession.AckReject, sharesession.AckAccept)), "ok")
+	want("renewed", f.acknowledge(2, true, only, one(10, 11, sharesession.AckRenew)), "ok")
+	want("not said to renew", f.acknowledge(2, false, only, one(10, 11, sharesession.AckRenew)), "INVALID_REQUEST")
+	want("beyond the end", f.acknowledge(2, false, only, one(10, 90, sharesession.AckAccept)), "INVALID_REQUEST")
 	want("nothing", f.acknowledge(2, false, only, nil), "ok")
 	bad := share.Partition{Stream: st.ID, Index: 3}
-	want("not there", f.acknowledge(2, false, []share.Partition{bad, p, {}}, map[share.Partition][]shareAck{bad: {{0, 0, []int8{1}}}, p: {{10, 10, []int8{1}}}, {}: {{0, 0, []int8{1}}}}),
+	want("not there", f.acknowledge(2, false, []share.Partition{bad, p, {}}, map[share.Partition][]sharesession.Ack{bad: {ackOf(0, 0, 1)}, p: {ackOf(10, 10, 1)}, {}: {ackOf(0, 0, 1)}}),
 		"UNKNOWN_TOPIC_OR_PARTITION", "ok", "UNKNOWN_TOPIC_ID")
 
 	types := make([]int8, maxAckRanges+1)
@@ -100,10 +101,10 @@ func TestShareAcknowledge(t *testing.T) {
 	want("too many ranges", f.acknowledge(2, false, only, one(0, maxAckRanges, types...)), "INVALID_REQUEST")
 
 	off := "false"
-	if err := f.m.SetGroupConfig(context.Background(), sessionMember("").Key, map[string]*string{"share.renew.acknowledge.enable": &off}, false, false); err != nil {
+	if err := f.m.SetGroupConfig(context.Background(), testGroup, map[string]*string{"share.renew.acknowledge.enable": &off}, false, false); err != nil {
 		t.Fatal(err)
 	}
-	want("renewals are switched off", f.acknowledge(2, true, only, one(11, 11, ackRenew)), "INVALID_RECORD_STATE")
+	want("renewals are switched off", f.acknowledge(2, true, only, one(11, 11, sharesession.AckRenew)), "INVALID_RECORD_STATE")
 
 	offsets := send[*kmsg.DescribeShareGroupOffsetsResponse]
 	describe := func(topics ...kmsg.DescribeShareGroupOffsetsRequestGroupTopic) []kmsg.DescribeShareGroupOffsetsResponseGroupTopic {
@@ -127,9 +128,9 @@ func TestShareAcknowledge(t *testing.T) {
 	}
 
 	f.epoch = -1
-	want("the end", f.acknowledge(2, false, only, one(11, 11, ackAccept)), "ok")
-	if n := f.m.heldBy("m", p); n != 0 || f.s.shareSessions.count() != 0 {
-		t.Errorf("%d records are held, %d sessions are there", n, f.s.shareSessions.count())
+	want("the end", f.acknowledge(2, false, only, one(11, 11, sharesession.AckAccept)), "ok")
+	if n := f.m.heldBy("m", p); n != 0 || f.s.shareSessions.Count() != 0 {
+		t.Errorf("%d records are held, %d sessions are there", n, f.s.shareSessions.Count())
 	}
 }
 

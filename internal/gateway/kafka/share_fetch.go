@@ -13,6 +13,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/broker"
 	"godwit/internal/coord/share"
+	"godwit/internal/gateway/kafka/sharesession"
 	"godwit/internal/groupconf"
 	"godwit/internal/meta"
 )
@@ -43,7 +44,9 @@ func (s *Server) shareFetch(ctx context.Context, rc *request, body []byte) (any,
 	f := &shareFetching{s: s, rc: rc, req: req, member: member, view: s.backend.Meta(), settings: s.backend.ShareSettings(member.Key),
 		deadline: rc.received.Add(time.Duration(req.MaxWaitMillis) * time.Millisecond)}
 	asked, acks := f.asked()
-	fetch, err := s.shareSessions.fetch(member, shareTurn{epoch: req.ShareSessionEpoch, add: asked, drop: f.forgotten(), acks: len(acks) > 0, owner: rc.conn})
+	fetch, err := s.shareSessions.Fetch(member, sharesession.Turn{
+		Epoch: req.ShareSessionEpoch, Add: asked, Drop: f.forgotten(), Acks: len(acks) > 0, Owner: rc.conn,
+	})
 	if err != nil {
 		if base.CodeOf(err) == base.CodeShareSessionLimit {
 			f.rest(ctx)
@@ -52,7 +55,7 @@ func (s *Server) shareFetch(ctx context.Context, rc *request, body []byte) (any,
 	}
 	answers := s.settle(ctx, rc, &shareSettling{member: member, view: f.view, settings: f.settings, renews: req.IsRenewAck, acks: acks})
 	switch {
-	case req.ShareSessionEpoch == epochFinal:
+	case req.ShareSessionEpoch == sharesession.EpochLast:
 		s.endShareSession(ctx, member)
 	case !req.IsRenewAck:
 		f.acquire(ctx, fetch)
@@ -61,14 +64,14 @@ func (s *Server) shareFetch(ctx context.Context, rc *request, body []byte) (any,
 }
 
 // shareMember is who sends a request for a share group.
-func (rc *request) shareMember(group, member *string) (shareMember, error) {
+func (rc *request) shareMember(group, member *string) (sharesession.Member, error) {
 	switch {
 	case group == nil:
-		return shareMember{}, base.Errorf(base.CodeInvalidRequest, "Invalid group id in the request.")
+		return sharesession.Member{}, base.Errorf(base.CodeInvalidRequest, "Invalid group id in the request.")
 	case member == nil || *member == "" || len(*member) > maxMemberID:
-		return shareMember{}, base.Errorf(base.CodeInvalidRequest, "Invalid member id in the request.")
+		return sharesession.Member{}, base.Errorf(base.CodeInvalidRequest, "Invalid member id in the request.")
 	}
-	return shareMember{rc.shareKey(*group), *member}, nil
+	return sharesession.Member{Key: rc.shareKey(*group), ID: *member}, nil
 }
 
 // checkShareFetch checks the acquire mode, and that a request with renewals asks for no records, in Kafka's words.
@@ -104,7 +107,7 @@ type shareFetching struct {
 	s        *Server
 	rc       *request
 	req      *kmsg.ShareFetchRequest
-	member   shareMember
+	member   sharesession.Member
 	view     *meta.View
 	settings groupconf.Share
 	deadline time.Time
@@ -126,9 +129,9 @@ func (f *shareFetching) asked() (asked []share.Partition, acks []shareAcks) {
 			if len(p.AcknowledgementBatches) == 0 {
 				continue
 			}
-			batches := make([]shareAck, len(p.AcknowledgementBatches))
+			batches := make([]sharesession.Ack, len(p.AcknowledgementBatches))
 			for j, b := range p.AcknowledgementBatches {
-				batches[j] = shareAck{b.FirstOffset, b.LastOffset, b.AcknowledgeTypes}
+				batches[j] = sharesession.Ack{First: b.FirstOffset, Last: b.LastOffset, Types: b.AcknowledgeTypes}
 			}
 			acks = append(acks, shareAcks{at, batches})
 		}
@@ -164,7 +167,7 @@ func (f *shareFetching) acquire(ctx context.Context, parts []share.Partition) {
 			had = append(had, share.Partition{Stream: f.queues[i].Stream, Index: f.queues[i].Index})
 		}
 	}
-	if !f.s.shareSessions.served(f.member, had) {
+	if !f.s.shareSessions.Served(f.member, had) {
 		// The session ended meanwhile, on another connection: nobody would release what was acquired since.
 		f.giveBack(ctx)
 	}
@@ -202,7 +205,7 @@ func locateShare(view *meta.View, rc *request, p share.Partition) *kerr.Error {
 // ask asks queues for records. None of them has given any yet.
 func (f *shareFetching) ask(ctx context.Context, queues []broker.ShareQueue) {
 	got := f.s.backend.ShareAcquire(ctx, &broker.ShareAcquire{
-		Member: f.member.member, Queues: queues, Records: int(f.req.MaxRecords), Batch: int(max(f.req.BatchSize, 0)),
+		Member: f.member.ID, Queues: queues, Records: int(f.req.MaxRecords), Batch: int(max(f.req.BatchSize, 0)),
 		Strict: f.req.ShareAcquireMode == acquireRecordLimit, Bytes: min(int(f.req.MaxBytes), f.s.opts.FetchMaxBytes),
 	})
 	for i, q := range queues {

@@ -15,6 +15,7 @@ import (
 	"godwit/internal/base"
 	"godwit/internal/broker"
 	"godwit/internal/coord/share"
+	"godwit/internal/gateway/kafka/sharesession"
 	"godwit/internal/meta"
 	"godwit/internal/queue"
 )
@@ -39,7 +40,7 @@ func at(st *meta.Stream, index int32) share.Partition {
 // shareReq is a request of group g.
 type shareReq struct {
 	parts, forget []share.Partition
-	acks          map[share.Partition][]shareAck
+	acks          map[share.Partition][]sharesession.Ack
 	renew         bool
 	change        func(*kmsg.ShareFetchRequest)
 }
@@ -63,7 +64,7 @@ func (f *shareStand) shareFetch(ctx context.Context, r shareReq) *kmsg.ShareFetc
 		part.Partition = p.Index
 		for _, a := range r.acks[p] {
 			part.AcknowledgementBatches = append(part.AcknowledgementBatches,
-				kmsg.ShareFetchRequestTopicPartitionAcknowledgementBatch{FirstOffset: a.first, LastOffset: a.last, AcknowledgeTypes: a.types})
+				kmsg.ShareFetchRequestTopicPartitionAcknowledgementBatch{FirstOffset: a.First, LastOffset: a.Last, AcknowledgeTypes: a.Types})
 		}
 		t.Partitions = append(t.Partitions, part)
 		req.Topics = append(req.Topics, t)
@@ -127,8 +128,12 @@ func (f *shareStand) want(what string, r shareReq, want ...string) {
 	}
 }
 
-func acksOf(p share.Partition, acks ...shareAck) map[share.Partition][]shareAck {
-	return map[share.Partition][]shareAck{p: acks}
+func ackOf(first, last int64, types ...int8) sharesession.Ack {
+	return sharesession.Ack{First: first, Last: last, Types: types}
+}
+
+func acksOf(p share.Partition, acks ...sharesession.Ack) map[share.Partition][]sharesession.Ack {
+	return map[share.Partition][]sharesession.Ack{p: acks}
 }
 
 func TestShareFetchAcquiresAndSettles(t *testing.T) {
@@ -140,18 +145,18 @@ func TestShareFetchAcquiresAndSettles(t *testing.T) {
 	f.want("bad partitions", shareReq{parts: []share.Partition{a, {Stream: st.ID, Index: 7}, gone}},
 		"7 UNKNOWN_TOPIC_OR_PARTITION", "0 0-9*1", "0 UNKNOWN_TOPIC_ID")
 	f.want("another partition", shareReq{parts: []share.Partition{b}, forget: []share.Partition{{Stream: st.ID, Index: 7}, gone}}, "1 0-2*1")
-	f.want("what is released comes again", shareReq{parts: []share.Partition{a}, acks: acksOf(a, shareAck{0, 3, []int8{ackAccept}}, shareAck{4, 6, []int8{ackAccept, ackReject, ackRelease}})}, "0 6-6*2")
-	f.want("a wrong acknowledgement", shareReq{parts: []share.Partition{a}, acks: acksOf(a, shareAck{0, 20, []int8{ackAccept}})}, "0 INVALID_REQUEST")
-	f.want("what is settled", shareReq{parts: []share.Partition{b}, acks: acksOf(b, shareAck{0, 0, []int8{ackAccept}})}, "1")
-	f.want("is not settled again", shareReq{parts: []share.Partition{b}, acks: acksOf(b, shareAck{1, 1, []int8{ackAccept}}, shareAck{1, 2, []int8{ackAccept}})}, "1 INVALID_RECORD_STATE")
+	f.want("what is released comes again", shareReq{parts: []share.Partition{a}, acks: acksOf(a, ackOf(0, 3, sharesession.AckAccept), ackOf(4, 6, sharesession.AckAccept, sharesession.AckReject, sharesession.AckRelease))}, "0 6-6*2")
+	f.want("a wrong acknowledgement", shareReq{parts: []share.Partition{a}, acks: acksOf(a, ackOf(0, 20, sharesession.AckAccept))}, "0 INVALID_REQUEST")
+	f.want("what is settled", shareReq{parts: []share.Partition{b}, acks: acksOf(b, ackOf(0, 0, sharesession.AckAccept))}, "1")
+	f.want("is not settled again", shareReq{parts: []share.Partition{b}, acks: acksOf(b, ackOf(1, 1, sharesession.AckAccept), ackOf(1, 2, sharesession.AckAccept))}, "1 INVALID_RECORD_STATE")
 	f.m.putShared(a, batchOf(2, 10))
-	f.want("a renewal fetches nothing", shareReq{parts: []share.Partition{a}, renew: true, acks: acksOf(a, shareAck{7, 7, []int8{ackRenew}})}, "0")
+	f.want("a renewal fetches nothing", shareReq{parts: []share.Partition{a}, renew: true, acks: acksOf(a, ackOf(7, 7, sharesession.AckRenew))}, "0")
 	f.want("fetches", shareReq{}, "0 10-11*1")
 
 	f.epoch = -1
-	f.want("the end", shareReq{parts: []share.Partition{a}, acks: acksOf(a, shareAck{7, 8, []int8{ackAccept}})}, "0")
-	if n := f.m.heldBy("m", a) + f.m.heldBy("m", b); n != 0 || f.s.shareSessions.count() != 0 {
-		t.Fatalf("%d records are held and %d sessions are there", n, f.s.shareSessions.count())
+	f.want("the end", shareReq{parts: []share.Partition{a}, acks: acksOf(a, ackOf(7, 8, sharesession.AckAccept))}, "0")
+	if n := f.m.heldBy("m", a) + f.m.heldBy("m", b); n != 0 || f.s.shareSessions.Count() != 0 {
+		t.Fatalf("%d records are held and %d sessions are there", n, f.s.shareSessions.Count())
 	}
 	f.member, f.epoch = "n", 0
 	f.want("another member", shareReq{parts: []share.Partition{a, b}}, "0 6-6*3 9-11*2", "1 1-2*2")
@@ -194,15 +199,11 @@ func TestShareFetchWaits(t *testing.T) {
 	begin := func(r shareReq) {
 		r.change = wait
 		go func() { answer <- toldShare(f.shareFetch(context.Background(), r)) }()
-		for {
+		eventually(t, "it waits", func() bool {
 			f.m.lm.Lock()
-			n := len(f.m.shareQueues.watches)
-			f.m.lm.Unlock()
-			if n == 1 {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
+			defer f.m.lm.Unlock()
+			return len(f.m.shareQueues.watches) == 1
+		})
 	}
 	begin(shareReq{parts: []share.Partition{at(st, 0), at(st, 1), {Stream: st.ID, Index: 9}}})
 	f.m.putShared(at(st, 1), batchOf(2, 10))
@@ -213,7 +214,7 @@ func TestShareFetchWaits(t *testing.T) {
 	other := &shareStand{fetchStand: f.fetchStand, member: "n"}
 	f, other = other, f
 	begin(shareReq{parts: []share.Partition{at(st, 1)}})
-	other.want("released", shareReq{parts: []share.Partition{at(st, 1)}, renew: true, acks: acksOf(at(st, 1), shareAck{1, 1, []int8{ackRelease}})}, "1")
+	other.want("released", shareReq{parts: []share.Partition{at(st, 1)}, renew: true, acks: acksOf(at(st, 1), ackOf(1, 1, sharesession.AckRelease))}, "1")
 	if got := <-answer; !slices.Equal(got, []string{"1 1-1*2"}) {
 		t.Fatalf("a record that was released: %q", got)
 	}
@@ -223,15 +224,6 @@ func TestShareFetchWaits(t *testing.T) {
 	f.m.shareQueues.without = map[string]bool{"g": true}
 	f.want("no queue", shareReq{change: wait, forget: []share.Partition{{Stream: st.ID, Index: 9}}}, "0 UNKNOWN_TOPIC_OR_PARTITION")
 	f.m.shareQueues.without = nil
-	begin(shareReq{})
-	go f.s.Close(context.Background())
-	select {
-	case got := <-answer:
-		t.Fatalf("answered with %q", got) // this request has a context of its own
-	case <-time.After(10 * time.Millisecond):
-	}
-	f.m.putShared(at(st, 0), batchOf(1, 1))
-	<-answer
 }
 
 func TestShareFetchKeepsToItsLimits(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"godwit/internal/queue"
 )
 
+// testGroup is the share group of tests.
+var testGroup = share.Key{Namespace: base.DefaultNamespace, Group: "g"}
+
 // memQueues are the queues of share groups over logs in memory: the real state machines, called directly. Every group has a
 // queue in every partition, from offset 0 on, but for those that a test takes away.
 type memQueues struct {
@@ -153,7 +156,7 @@ func (m *memLogs) ShareOffsets(_ context.Context, k share.Key, partitions []shar
 func (m *memLogs) heldBy(member string, p share.Partition) int64 {
 	m.lm.Lock()
 	defer m.lm.Unlock()
-	q, _, err := m.queue(broker.ShareQueue{Key: sessionMember("").Key, Stream: p.Stream, Index: p.Index})
+	q, _, err := m.queue(broker.ShareQueue{Key: testGroup, Stream: p.Stream, Index: p.Index})
 	if err != nil {
 		return -1
 	}
@@ -190,7 +193,7 @@ func (m *memLogs) putShared(p share.Partition, batch []byte) {
 	m.put(st.Partitions[p.Index].Log, batch)
 	m.lm.Lock()
 	defer m.lm.Unlock()
-	m.tellShares(broker.ShareQueue{Key: sessionMember("").Key, Stream: p.Stream, Index: p.Index})
+	m.tellShares(broker.ShareQueue{Key: testGroup, Stream: p.Stream, Index: p.Index})
 }
 
 // memShareWatch is a watch over queues in memory; its fields are under the logs' lock.
