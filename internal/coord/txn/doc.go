@@ -10,7 +10,7 @@
 // The states of a transactional ID, as in Kafka:
 //
 //	Empty           partitions or groups are added: Ongoing; a producer of version 2 aborts: CompleteAbort
-//	Ongoing         the producer ends it: PrepareCommit or PrepareAbort; a time-out, a newer producer, an operator: PrepareAbort
+//	Ongoing         the producer ends it: PrepareCommit or PrepareAbort; a time-out, a newer producer: PrepareAbort
 //	PrepareCommit   everything is confirmed: CompleteCommit
 //	PrepareAbort    everything is confirmed: CompleteAbort
 //	CompleteCommit  as Empty

@@ -70,20 +70,6 @@ func (c *Coordinator) endAgain(req *EndRequest, t *txn) EndResult {
 	return EndResult{ProducerID: h.ProducerID, Epoch: h.Epoch}
 }
 
-// Abort aborts the open transaction as a time-out would: its producer is fenced.
-func (c *Coordinator) Abort(now int64, k Key) *base.Error {
-	c.advance(now)
-	t := c.live.txns[k]
-	switch {
-	case t == nil:
-		return unknownTxn(k)
-	case t.Status != Ongoing:
-		return base.Errorf(base.CodeInvalidTxnState, "Transactional ID %s is %v: there is no transaction to abort.", k.ID, t.Status)
-	}
-	c.abort(k, t)
-	return nil
-}
-
 // abort aborts the open transaction without its producer.
 func (c *Coordinator) abort(k Key, t *txn) {
 	h := c.preparing(t, PrepareAbort)

@@ -573,22 +573,11 @@ func (w *world) tick() {
 // rarely does what would otherwise end too many transactions.
 func (w *world) rarely() {
 	switch {
-	case w.oneIn(3, "aborts"):
-		w.operate()
-	case w.oneIn(3, "deletes"):
+	case w.oneIn(2, "deletes"):
 		w.deleteTopic()
 	default:
 		w.confirmAgain()
 	}
-}
-
-func (w *world) operate() {
-	k := rapid.SampledFrom(w.clients).Draw(w.t, "victim").key
-	before := w.head(k).Status
-	if err := w.c.Abort(w.now, k); (err == nil) != (before == Ongoing) {
-		w.t.Fatalf("%v is %v: abort says %v", k, before, err)
-	}
-	w.wrote(func() {})
 }
 
 // deleteTopic deletes stream a and makes it anew. The state learns of it at its place in the journal.

@@ -154,12 +154,6 @@ func (s *script) run(a args) {
 // operate runs the commands that are not a producer's.
 func (s *script) operate(a args) {
 	switch a.Verb {
-	case "abort":
-		if err := s.c.Abort(s.now, a.key()); err != nil {
-			s.err(err)
-		} else {
-			s.out.Say("ok")
-		}
 	case "effects":
 		for _, k := range s.state.Outstanding() {
 			s.effects(k, a.Has("done"))
