@@ -90,8 +90,9 @@ cross: ## build bin/godwit-SYSTEM-ARCHITECTURE for every system
 	done
 
 .PHONY: interop
-interop: build ## run the real clients in every language against bin/godwit, and the benchmark against real brokers
+interop: build ## run real clients in every language, and applications through kills, against bin/godwit; and the benchmark against real brokers
 	interop/run.sh
+	interop/apps.sh -short -seed $(or $(SEED),1)
 	interop/peers.sh
 
 .PHONY: bench
@@ -104,11 +105,13 @@ bench-table: build ## measure memory, start-up and many partitions as well, besi
 
 # Fails at the first crash run that loses something; the output has the seed that replays it.
 .PHONY: soak
-soak: build ## RUNS crash runs, KILLS kills, franz-go's own tests in full, every fuzz target for FUZZTIME
+soak: build ## RUNS crash runs, KILLS kills, applications through many kills, franz-go's own tests in full, every fuzz target for FUZZTIME
 	@if [ -z "$(CRASH_PKGS)" ]; then echo "No test takes -crash.runs"; exit 1; fi
 	$(GO) test -tags invariants -count=1 -timeout 0 -v -run 'Crash|Kill|Soak' $(addprefix ./,$(CRASH_PKGS)) \
 		-crash.runs=$(RUNS) $(if $(SEED),-crash.seed=$(SEED))
 	$(GO) test -count=1 -timeout 0 -v ./internal/killtest -kill.runs=$(KILLS) $(if $(SEED),-kill.seed=$(SEED))
+	interop/apps.sh -long $(if $(SEED),-seed $(SEED))
+	interop/apps.sh -apps copy -kills 500 $(if $(SEED),-seed $(SEED))
 	interop/franzgo.sh --soak
 	$(MAKE) fuzz
 
