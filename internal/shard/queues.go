@@ -93,6 +93,9 @@ type storedQueue struct {
 	version int64
 	dirty   bool
 	doomed  bool // an entry in flight deletes it
+
+	counted   QueueSums // as in queueSums.groups; zero before it was counted first
+	uncounted bool      // it is in queueSums.changed
 }
 
 // queueSet is the queues of a shard.
@@ -104,13 +107,16 @@ type queueSet struct {
 	dirty   []*storedQueue
 	renamed map[QueueKey]struct{} // whose name or version changed
 	gone    []uint64              // numbers of queues whose keys are to be deleted
+	sums    queueSums
 }
 
 func newQueueSet() queueSet {
-	return queueSet{all: map[QueueKey]*storedQueue{}, byLog: map[base.LogID][]*storedQueue{}, renamed: map[QueueKey]struct{}{}}
+	return queueSet{all: map[QueueKey]*storedQueue{}, byLog: map[base.LogID][]*storedQueue{}, renamed: map[QueueKey]struct{}{},
+		sums: queueSums{groups: map[share.Key]*QueueSums{}}}
 }
 
 func (s *queueSet) touch(q *storedQueue) {
+	s.sums.touch(q)
 	if !q.dirty {
 		q.dirty = true
 		s.dirty = append(s.dirty, q)
@@ -122,6 +128,7 @@ func (s *queueSet) add(k QueueKey, number uint64) *storedQueue {
 	q := &storedQueue{key: k, number: number}
 	q.Queue = queue.New(queue.Options{}, &queueView{s, number})
 	s.all[k] = q
+	s.sums.touch(q)
 	of := s.byLog[k.Log]
 	i, _ := slices.BinarySearchFunc(of, k, func(q *storedQueue, k QueueKey) int { return compareGroups(q.key.Group, k.Group) })
 	s.byLog[k.Log] = slices.Insert(of, i, q)
@@ -139,6 +146,7 @@ func compareQueues(a, b QueueKey) int {
 // drop forgets a queue.
 func (s *queueSet) drop(q *storedQueue) {
 	delete(s.all, q.key)
+	s.sums.drop(q)
 	of := slices.DeleteFunc(s.byLog[q.key.Log], func(o *storedQueue) bool { return o == q })
 	if s.byLog[q.key.Log] = of; len(of) == 0 {
 		delete(s.byLog, q.key.Log)

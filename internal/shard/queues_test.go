@@ -93,6 +93,21 @@ func queueShape(m *Machine) (out []string) {
 	return out
 }
 
+// checkQueueSums counts all queues by themselves.
+func checkQueueSums(t *rapid.T, m *Machine) {
+	want, got := map[share.Key]QueueSums{}, map[share.Key]QueueSums{}
+	m.Queues(func(k QueueKey, q *queue.Queue) {
+		d := q.Describe(0)
+		one, all := sumsOf(&d), want[k.Group]
+		all.Add(&one)
+		want[k.Group] = all
+	})
+	m.QueueSums(func(k share.Key, s *QueueSums) { got[k] = *s })
+	if !maps.Equal(got, want) {
+		t.Fatalf("sums %+v, want %+v", got, want)
+	}
+}
+
 // TestQueuesAreInTheCheckpoint makes, changes and deletes queues and their logs, and restores a machine now and then: it goes on
 // as the one that was not restored, and nothing of queues that are gone stays in the store.
 func TestQueuesAreInTheCheckpoint(t *testing.T) {
@@ -167,6 +182,7 @@ func TestQueuesAreInTheCheckpoint(t *testing.T) {
 				}
 				return nil
 			}),
+			"sums":       func(t *rapid.T) { checkQueueSums(t, m) },
 			"checkpoint": func(*rapid.T) { m.Checkpoint(kept.put) },
 			"restore": func(t *rapid.T) {
 				m.Checkpoint(kept.put)
