@@ -52,9 +52,12 @@ func (s *Server) shareAcknowledge(ctx context.Context, rc *request, req *kmsg.Sh
 	for i := range req.Topics {
 		t := kmsg.NewShareAcknowledgeResponseTopic()
 		t.TopicID = req.Topics[i].TopicID
-		for range req.Topics[i].Partitions {
+		for k := range req.Topics[i].Partitions {
 			a := answers[0]
 			answers = answers[1:]
+			if a.code == 0 && len(req.Topics[i].Partitions[k].AcknowledgementBatches) == 0 {
+				continue // nothing was acknowledged: Kafka leaves it out, too
+			}
 			p := kmsg.NewShareAcknowledgeResponseTopicPartition()
 			p.Partition, p.ErrorCode, p.ErrorMessage = a.Index, a.code, a.message
 			if a.code == kerr.NotLeaderForPartition.Code {
@@ -62,7 +65,9 @@ func (s *Server) shareAcknowledge(ctx context.Context, rc *request, req *kmsg.Sh
 			}
 			t.Partitions = append(t.Partitions, p)
 		}
-		resp.Topics = append(resp.Topics, t)
+		if len(t.Partitions) > 0 {
+			resp.Topics = append(resp.Topics, t)
+		}
 	}
 	return resp, nil
 }
