@@ -21,11 +21,12 @@ type hit struct {
 	at      string // case, and the request in it
 	version int16
 	field   string
-	values  [2]string // of Godwit, of kfake
+	values  [2]string // of Godwit, of the peer
+	peer    string
 }
 
 func (h hit) String() string {
-	return fmt.Sprintf("%s v%d, %s: %s: Godwit %q, kfake %q", h.api, h.version, h.at, h.field, h.values[0], h.values[1])
+	return fmt.Sprintf("%s v%d, %s: %s: Godwit %q, %s %q", h.api, h.version, h.at, h.field, h.values[0], h.peer, h.values[1])
 }
 
 // tree is a response made comparable: a value, or parts by name.
@@ -95,10 +96,43 @@ func compare(path string, a, b *tree, found func(path, a, b string)) {
 	}
 }
 
-// unsent blanks the fields that a version does not carry and whose default is an ID of kfake's node.
+// unsent blanks the fields that a version does not carry and whose default is an ID of kfake's node, and what Kafka sends where there
+// is nothing to tell: node 0 as the leader in epoch 0.
 func unsent(resp kmsg.Response) {
-	if f, ok := resp.(*kmsg.FindCoordinatorResponse); ok && f.Version >= 4 {
-		f.NodeID = -1
+	untold := func(leader, epoch *int32) {
+		if *leader == 0 && *epoch == 0 {
+			*leader, *epoch = -1, -1
+		}
+	}
+	switch r := resp.(type) {
+	case *kmsg.FindCoordinatorResponse:
+		if r.Version >= 4 {
+			r.NodeID = -1
+		}
+	case *kmsg.ShareFetchResponse:
+		for i := range r.Topics {
+			for j := range r.Topics[i].Partitions {
+				l := &r.Topics[i].Partitions[j].CurrentLeader
+				untold(&l.LeaderID, &l.LeaderEpoch)
+			}
+		}
+	case *kmsg.ShareAcknowledgeResponse:
+		for i := range r.Topics {
+			for j := range r.Topics[i].Partitions {
+				l := &r.Topics[i].Partitions[j].CurrentLeader
+				untold(&l.LeaderID, &l.LeaderEpoch)
+			}
+		}
+	case *kmsg.DescribeShareGroupOffsetsResponse:
+		for i := range r.Groups {
+			for j := range r.Groups[i].Topics {
+				for k := range r.Groups[i].Topics[j].Partitions {
+					if p := &r.Groups[i].Topics[j].Partitions[k]; p.StartOffset < 0 && p.LeaderEpoch == 0 {
+						p.LeaderEpoch = -1
+					}
+				}
+			}
+		}
 	}
 }
 
@@ -110,7 +144,7 @@ type reader struct {
 }
 
 // keys are the fields that name an element of a list, in the order in which they are looked for.
-var keys = []string{"Topic", "Group", "ResourceName", "Name", "ApiKey", "Dir", "Partition", "MemberID", "Key", "NodeID", "ProducerID", "Index"}
+var keys = []string{"Topic", "Group", "ResourceName", "Name", "ApiKey", "Dir", "Partition", "MemberID", "Key", "NodeID", "ProducerID", "Index", "TopicID", "SubtopologyID"}
 
 // foreign matches the names of other cases.
 var foreign = regexp.MustCompile(`^c\d+-`)
@@ -141,7 +175,7 @@ func (r *reader) tree(v reflect.Value, field string) *tree {
 func (r *reader) list(v reflect.Value, field string) *tree {
 	switch elem := v.Type().Elem(); {
 	case elem.Kind() == reflect.Uint8:
-		if field == "RecordBatches" {
+		if field == "RecordBatches" || field == "Records" {
 			return &tree{value: r.batches(v.Bytes())}
 		}
 		return &tree{value: fmt.Sprintf("%x", v.Bytes())}
@@ -183,6 +217,9 @@ func (r *reader) key(v reflect.Value, i int) string {
 		}
 		if name == "ApiKey" {
 			return kmsg.NameForKey(int16(f.Int()))
+		}
+		if kind := v.FieldByName("Type"); kind.IsValid() {
+			return fmt.Sprintf("%s of type %v", r.value(f, name), kind)
 		}
 		return r.value(f, name)
 	}
@@ -232,7 +269,7 @@ func (r *reader) value(v reflect.Value, field string) string {
 
 func (r *reader) number(n int64, field string) string {
 	switch field {
-	case "ErrorCode":
+	case "ErrorCode", "AcknowledgeErrorCode":
 		if e := kerr.TypedErrorForCode(int16(n)); e != nil {
 			return e.Message
 		}
@@ -255,7 +292,7 @@ func (r *reader) number(n int64, field string) string {
 		if n > 0 {
 			return own(r.s.sessions, "session", fmt.Sprint(n))
 		}
-	case "LogAppendTime", "Timestamp", "LastTimestamp":
+	case "LogAppendTime", "Timestamp", "LastTimestamp", "StartTimestamp":
 		if d := n - r.base; d >= 0 && d < 1000 {
 			return fmt.Sprintf("base+%d", d)
 		} else if d > 0 && d < time.Hour.Milliseconds() {

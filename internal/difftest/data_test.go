@@ -109,7 +109,9 @@ func produceRefused(x *exchange) {
 	x.send("two batches", fresh(), 0, append(good().encode(), good().encode()...))
 	x.send("short", fresh(), 0, good().encode()[:40])
 	x.send("empty", fresh(), 0, []byte{})
-	x.send("null", fresh(), 0, nil)
+	if !x.sides[1].lags || x.version == 3 { // Kafka never answers it, which takes its time
+		x.send("null", fresh(), 0, nil)
+	}
 	x.write("good", fresh(), 0, good())
 }
 

@@ -8,14 +8,19 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/broker"
 	"godwit/internal/coord/group"
+	"godwit/internal/coord/share"
+	"godwit/internal/coord/streams"
 	"godwit/internal/engine"
 	"godwit/internal/gateway/kafka"
 	"godwit/internal/meta"
@@ -27,6 +32,8 @@ import (
 type side struct {
 	name    string
 	addr    string
+	lags    bool // it applies a change of metadata some time after it has answered
+	settled int  // changes of which it was awaited that they are applied
 	node    int32
 	cluster string
 	topics  map[[16]byte]string // names of topics by their IDs
@@ -47,10 +54,15 @@ func startGodwit(t *testing.T) *side {
 	t.Helper()
 	groups := group.DefaultOptions()
 	groups.InitialDelay = 0 // kfake has none
+	// What is assigned is not to depend on how fast a machine is.
+	at := map[string]string{"consumer.assignment.interval.ms": "0", "share.assignment.interval.ms": "0", "streams.assignment.interval.ms": "0", "streams.initial.rebalance.delay.ms": "0"}
+	groups.Consumer.Defaults = at
+	shares, plans := share.DefaultOptions(), streams.DefaultOptions()
+	shares.Defaults, plans.Defaults = at, at
 	limits := meta.Limits{DefaultPartitions: 1, DefaultReplicas: 1, MaxReplicas: 1, MaxLogs: 100_000}
 	e, err := engine.Open(engine.Options{
 		FS: vfs.Default, Dir: t.TempDir(), Rand: rand.New(rand.NewPCG(1, 2)), Shards: 3, FileSize: 8 << 20,
-		Durability: wal.OS, Limits: limits, Groups: groups,
+		Durability: wal.OS, Limits: limits, Groups: groups, Shares: shares, Streams: plans,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +164,7 @@ var (
 )
 
 // patience is how long an answer may take. No request of the tape has to wait for a time to pass.
-const patience = 5 * time.Second
+const patience = 10 * time.Second
 
 // call sends a request, whose version is set, and reads its response. After an error the next call dials again.
 func (c *conn) call(req kmsg.Request) (kmsg.Response, error) {
@@ -201,3 +213,87 @@ func (c *conn) broken(err error) error {
 	}
 	return errClosed
 }
+
+// ask is call, again as long as the broker says that it is not ready yet, until it has applied what the request changes.
+func (c *conn) ask(req kmsg.Request) (kmsg.Response, error) {
+	for end := time.Now().Add(patience); ; {
+		resp, err := c.call(req)
+		if err != nil || resp == nil {
+			return resp, err
+		}
+		if notYet(reflect.ValueOf(resp)) && time.Now().Before(end) {
+			continue
+		}
+		if c.side.lags && slices.Contains(alterations, kmsg.Key(req.Key())) {
+			c.settle()
+		}
+		return resp, nil
+	}
+}
+
+// unready are the errors that pass by themselves. None of them is what a case is about.
+var unready = []*kerr.Error{kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable, kerr.NotCoordinator, kerr.ConcurrentTransactions}
+
+// notYet reports whether there is one of them anywhere in a response.
+func notYet(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return !v.IsNil() && notYet(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if notYet(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Field(i)
+			if v.Type().Field(i).Name == "ErrorCode" {
+				if slices.ContainsFunc(unready, func(e *kerr.Error) bool { return int64(e.Code) == f.Int() }) {
+					return true
+				}
+			} else if notYet(f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// alterations are the requests that change metadata.
+var alterations = []kmsg.Key{kmsg.CreateTopics, kmsg.DeleteTopics, kmsg.CreatePartitions, kmsg.AlterConfigs, kmsg.IncrementalAlterConfigs}
+
+// settle waits until the broker has applied the changes that were answered. Metadata is applied in order, one change by all
+// parts of the broker before the next is seen by any: so once the second of two more changes is seen, all before are in force.
+func (c *conn) settle() {
+	c.t.Helper()
+	for range 2 {
+		c.side.settled++
+		want := fmt.Sprint(1_000_000 + c.side.settled)
+		req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+		rr := kmsg.NewIncrementalAlterConfigsRequestResource()
+		rr.ResourceType, rr.ResourceName = kmsg.ConfigResourceTypeTopic, settleTopic
+		rc := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+		rc.Name, rc.Value = "retention.ms", &want
+		rr.Configs = append(rr.Configs, rc)
+		req.Version, req.Resources = 1, append(req.Resources, rr)
+		if _, err := c.call(req); err != nil {
+			c.t.Fatal(err)
+		}
+		look := kmsg.NewPtrDescribeConfigsRequest()
+		lr := kmsg.NewDescribeConfigsRequestResource()
+		lr.ResourceType, lr.ResourceName, lr.ConfigNames = rr.ResourceType, rr.ResourceName, []string{rc.Name}
+		look.Version, look.Resources = 4, append(look.Resources, lr)
+		for seen, end := false, time.Now().Add(patience); !seen; {
+			resp, err := c.call(look)
+			if err != nil || time.Now().After(end) {
+				c.t.Fatalf("%s does not apply changes: %v", c.side.name, err)
+			}
+			r := resp.(*kmsg.DescribeConfigsResponse).Resources[0]
+			seen = len(r.Configs) == 1 && r.Configs[0].Value != nil && *r.Configs[0].Value == want
+		}
+	}
+}
+
+// settleTopic is a topic of no case.
+const settleTopic = "c0-settle"

@@ -6,9 +6,11 @@ type difference struct {
 	at     string // pattern of case/request
 	field  string // pattern of the path within the response; "connection": whether there was an answer
 	godwit string // pattern of Godwit's value
-	kfake  string // pattern of kfake's
-	like   string // which of the two answers as Apache Kafka does
-	why    string
+	peer   string // pattern of the peer's
+
+	// verdict says which of the two answers as Apache Kafka does; beside Kafka, what kind of difference it is.
+	verdict string
+	why     string
 }
 
 // Who is like Apache Kafka.
@@ -19,7 +21,7 @@ const (
 	neither = "neither"
 )
 
-// table lists all differences. Which side is like Kafka was looked up in its source for groups, timestamps, formats and deletion, and
+// table lists all differences from kfake. Which side is like Kafka was looked up in its source for groups, timestamps, formats and deletion, and
 // is known from its protocol otherwise.
 var table = []difference{
 	{"*", "*", "*ErrorMessage", "*", "*", either, "Texts are for people; kfake mostly sends none."},
@@ -27,7 +29,7 @@ var table = []difference{
 	{"*", "refused/no group", "ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Members need a group with a name."},
 	{"*", "refused/unknown group", "ErrorCode", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", ours, "Of a group that is not there, nobody is a member."},
 	{"ApiVersions", "*", "ApiKeys[*]", absent, present, fakes, "Not served: ACL changes, quotas, SASL, reassignment, telemetry and features. Clients see from this that they must not ask."},
-	{"ApiVersions", "*", "ApiKeys[StreamsGroup*]", present, absent, ours, "Streams groups (KIP-1071), which kfake does not know: their requests are played by Kafka Streams itself, in interop."},
+	{"ApiVersions", "*", "ApiKeys[StreamsGroup*]", present, absent, ours, "Streams groups (KIP-1071), which kfake does not know: their requests are played beside Kafka."},
 	{"ApiVersions", "*", "ApiKeys[*].MinVersion", "*", "*", ours, "The lowest versions are Kafka's after KIP-896. Produce is announced from 0 on for old librdkafka (KAFKA-18659)."},
 	{"ApiVersions", "*", "ApiKeys[ListOffsets].MaxVersion", "11", "10", ours, "Kafka 4.4 serves version 11; kfake does not know it yet."},
 	{"ApiVersions", "*", "*Features*", "*", "*", fakes, "Godwit announces only features that change what clients do: a finalized one switches them to a protocol."},
@@ -134,6 +136,7 @@ var table = []difference{
 	{"DescribeTransactions", "txn whole/describe open", "*", "*", "*", ours, "Follows from the partitions that kfake does not add in the newest version of AddPartitionsToTxn."},
 	{"ListTransactions", "txn whole/list", "*", "*", "*", ours, "Follows from the same; and kfake does not name the states that it does not know."},
 	{"ShareGroupHeartbeat", "*", "MemberEpoch", "2", "1", ours, "A share group begins in epoch 1, so its first member brings epoch 2."},
+	{"ShareGroupHeartbeat", "*", "MemberEpoch", "3", "2", ours, "As above."},
 	{"ShareGroupHeartbeat", "*", "HeartbeatIntervalMillis", "0", "5000", ours, "Who leaves or is refused is told no interval."},
 	{"ShareGroupHeartbeat", "*", "Assignment.TopicPartitions[*]", absent, present, ours, "A partition is assigned once its state is made, which a later heartbeat finds."},
 	{"ShareGroupDescribe", "*", "*Epoch", "2", "1", ours, "A share group begins in epoch 1."},
@@ -141,4 +144,10 @@ var table = []difference{
 	{"ShareGroupDescribe", "*/describe no name", "*].ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Groups have names."},
 	{"DeleteShareGroupOffsets", "*/delete without a name", "ErrorCode", "INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND", ours, "Groups have names."},
 	{"DeleteShareGroupOffsets", "*/delete again", "*", "*", "*", ours, "A group without offsets is still there; kfake forgets it with the last."},
+	{"ShareFetch", "*", "AcquisitionLockTimeoutMillis", "0", "30000", ours, "A request that is refused is told no time."},
+	{"ShareFetch", "*/begin", "*].Partitions[1]", absent, present, ours, "A partition without anything to tell is left out; kfake lists it when a session begins."},
+	{"ShareFetch", "queue refused/no group", "ErrorCode", "INVALID_REQUEST", "GROUP_ID_NOT_FOUND", ours, "A request without a group is invalid."},
+	{"ShareFetch", "queue refused/empty group", "*", "*", "*", ours, "Whether there is such a group is seen at its partitions."},
+	{"ShareAcknowledge", "*", "AcquisitionLockTimeoutMillis", "0", "30000", ours, "A request that is refused is told no time."},
+	{"ShareAcknowledge", "queue acks/twice", "*].ErrorCode", "INVALID_RECORD_STATE", "INVALID_REQUEST", ours, "The second of two batches about the same record finds it settled."},
 }

@@ -75,7 +75,7 @@ func (x *exchange) begin(label string, conns []*conn, make func(i int, s *side) 
 		x.at(req)
 		version, api = req.GetVersion(), kmsg.Key(req.Key())
 		c, body := conns[i], copyOf(req)
-		wg.Go(func() { answers[i], errs[i] = c.call(body) })
+		wg.Go(func() { answers[i], errs[i] = c.ask(body) })
 	}
 	return func() []kmsg.Response {
 		x.t.Helper()
@@ -101,7 +101,7 @@ func (x *exchange) differ(label string, api kmsg.Key, version int16, answers [2]
 	if label != "" {
 		at += "/" + label
 	}
-	h := hit{api: api.Name(), at: at, version: version}
+	h := hit{api: api.Name(), at: at, version: version, peer: x.sides[1].name}
 	var trees [2]*tree
 	for i, s := range x.sides {
 		switch {
@@ -135,7 +135,7 @@ func (x *exchange) differ(label string, api kmsg.Key, version int16, answers [2]
 func (x *exchange) quietly(i int, req kmsg.Request) kmsg.Response {
 	x.t.Helper()
 	x.at(req)
-	resp, err := x.conns[i].call(req)
+	resp, err := x.conns[i].ask(req)
 	if err != nil {
 		x.t.Fatalf("%s: %T: %v", x.sides[i].name, req, err)
 	}
@@ -166,8 +166,8 @@ func (x *exchange) topic(name string, partitions int32, configs map[string]strin
 	return full
 }
 
-// learn asks a side for what it calls a topic.
-func (x *exchange) learn(i int, topic string) {
+// learn asks a side for what it calls a topic; false if it has none of the name.
+func (x *exchange) learn(i int, topic string) (known bool) {
 	x.t.Helper()
 	s := x.sides[i]
 	req := kmsg.NewPtrMetadataRequest()
@@ -183,11 +183,13 @@ func (x *exchange) learn(i int, topic string) {
 		if t.ErrorCode != 0 {
 			continue
 		}
+		known = true
 		s.topics[t.TopicID] = topic
 		for _, p := range t.Partitions {
 			s.epochs[p.LeaderEpoch] = true
 		}
 	}
+	return known
 }
 
 // id is a side's ID of a topic; of an unknown one, an ID that no topic has.
@@ -229,16 +231,13 @@ func versions(sides []*side, k kmsg.Key) (out []int16) {
 	return slices.Compact(out)
 }
 
-// alone are the requests that kfake does not serve: there is nothing to compare.
-var alone = []kmsg.Key{kmsg.StreamsGroupHeartbeat, kmsg.StreamsGroupDescribe}
-
 // seed is that of the tape: of the order of its cases and of what records hold.
 const seed = 20
 
-// tape plays all cases and returns what differed.
-func tape(t *testing.T) (hits []hit) {
+// tape plays all cases against Godwit and a peer and returns what differed. The cases are numbered from first on.
+func tape(t *testing.T, peer *side, first int) (hits []hit) {
 	t.Helper()
-	sides := []*side{startGodwit(t), startKfake(t)}
+	sides := []*side{startGodwit(t), peer}
 	conns := []*conn{}
 	for _, s := range sides {
 		s.meet(t)
@@ -246,24 +245,24 @@ func tape(t *testing.T) (hits []hit) {
 		t.Cleanup(c.close)
 		conns = append(conns, c)
 	}
-	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), slices.Concat(consumerPlays(), sharePlays(), txnPlays())
+	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), slices.Concat(consumerPlays(), sharePlays(), queuePlays(), txnPlays(), streamsPlays())
 	for k := range sides[0].apis {
-		if !slices.Contains(alone, kmsg.Key(k)) && !slices.ContainsFunc(slices.Concat(plays, last), func(p play) bool { return int16(p.api) == k }) {
+		if !slices.ContainsFunc(slices.Concat(plays, last), func(p play) bool { return int16(p.api) == k }) {
 			t.Errorf("%s is served and not played", kmsg.NameForKey(k))
 		}
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	rng.Shuffle(len(plays), func(i, j int) { plays[i], plays[j] = plays[j], plays[i] })
 	base := time.Now().UnixMilli() - time.Minute.Milliseconds()
-	n := 0
+	n := first
 	for _, p := range slices.Concat(plays, last) {
 		for _, v := range versions(sides, p.api) {
 			for _, s := range sides {
 				s.forget()
 			}
-			n++
 			x := &exchange{t: t, sides: sides, conns: conns, play: p, version: v, number: n, prefix: fmt.Sprintf("c%d-", n), base: base, hits: &hits}
 			p.run(x)
+			n++
 		}
 	}
 	return hits
