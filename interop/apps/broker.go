@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -27,8 +28,9 @@ type broker struct {
 	lives   int
 }
 
-// broker starts a Godwit with every limit as it is by default, or a Kafka if that is what the run is for.
-func (w *world) broker(name string) (*broker, error) {
+// broker starts a Godwit with every limit as it is by default but for these settings of groups (NAME=VALUE), or a Kafka if that is
+// what the run is for.
+func (w *world) broker(name string, settings ...string) (*broker, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
@@ -36,6 +38,9 @@ func (w *world) broker(name string) (*broker, error) {
 	dir := filepath.Join(w.dir, name+"-data")
 	b := &broker{w: w, name: name, addr: addr, ready: "msg=ready",
 		command: []string{w.godwit, "serve", "--data", dir, "--kafka", addr, "--http", "off"}}
+	if len(settings) > 0 {
+		b.command = append(b.command, "--group-settings", strings.Join(settings, ";"))
+	}
 	if w.kafka {
 		_, port, _ := net.SplitHostPort(addr)
 		script := filepath.Join(w.places.Source, "../bench/peers/kafka.sh")
@@ -43,9 +48,28 @@ func (w *world) broker(name string) (*broker, error) {
 		if out, err := exec.Command(script, "prepare", dir, "default", port).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("prepare Kafka: %w: %s", err, out)
 		}
+		if err := kafkaSettings(filepath.Join(dir, "server.properties"), settings); err != nil {
+			return nil, err
+		}
 	}
 	w.brokers = append(w.brokers, b)
 	return b, b.launch()
+}
+
+// kafkaSettings appends settings of groups to Kafka's, with the bounds that Kafka keeps apart.
+func kafkaSettings(file string, settings []string) error {
+	var lines strings.Builder
+	for _, s := range settings {
+		_, rest, _ := strings.Cut(s, "group.")
+		kind, rest, _ := strings.Cut(rest, ".")
+		fmt.Fprintf(&lines, "%s\ngroup.%s.min.%s\n", s, kind, rest)
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(lines.String())
+	return errors.Join(err, f.Close())
 }
 
 // freeAddr finds an address on which nothing listens now.

@@ -13,6 +13,7 @@ import (
 // sent is what the producer was told is written: the values by place. They are numbers unless value says otherwise.
 type sent struct {
 	topic      string
+	first      int // partition
 	partitions int
 	rate       int // records a second
 	value      func(n int) string
@@ -38,7 +39,7 @@ func (s *sent) produce(ctx context.Context, b *broker) error {
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; {
 		for range s.rate / ticks {
-			cl.Produce(context.WithoutCancel(ctx), &kgo.Record{Partition: int32(n % s.partitions), Value: []byte(s.value(n))}, s.acked)
+			cl.Produce(context.WithoutCancel(ctx), &kgo.Record{Partition: int32(s.first + n%s.partitions), Value: []byte(s.value(n))}, s.acked)
 			n++
 		}
 		select {

@@ -34,6 +34,7 @@ const (
 	MemberHeartbeat = time.Second
 	MemberWork      = 30 * time.Millisecond  // between processing a batch and its commit
 	MemberFetch     = 300 * time.Millisecond // the longest wait of a fetch
+	MemberMetadata  = 2 * time.Second        // until an owner sees new topics and partitions
 )
 
 const usage = `usage:
@@ -41,7 +42,9 @@ const usage = `usage:
   read BROKER COUNT TOPIC...       COUNT records of each topic by assigned partitions from offset 0
   group BROKER COUNT GROUP TOPIC   COUNT records as a member of a consumer group, committed
   member BROKER GROUP TOPIC        a member of a consumer group until standard input ends
-  copy BROKER GROUP IN OUT ID      the same, but it copies topic IN to OUT in transactions of this ID`
+  copy BROKER GROUP IN OUT ID      the same, but it copies topic IN to OUT in transactions of this ID
+  own BROKER GROUP TOPICS PROTOCOL ASSIGNOR   the same, but it tells of each partition that it gets and gives up
+  share BROKER GROUP TOPIC SEED    a member of a share group until standard input ends`
 
 // Main runs a client program: it dials the broker named on the command line and runs one command. It returns the exit code.
 func Main(args []string, dial func(broker string) Client) int {
@@ -54,6 +57,12 @@ func Main(args []string, dial func(broker string) Client) int {
 	}
 	if args[0] == "copy" && len(args) == 6 {
 		return transact(args[2], args[3], args[4], args[5], dial(args[1]))
+	}
+	if args[0] == "own" && len(args) == 6 {
+		return own(args[2], args[3], args[4], args[5], dial(args[1]))
+	}
+	if args[0] == "share" && len(args) == 5 {
+		return share(args[2], args[3], args[4], dial(args[1]))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()

@@ -52,6 +52,11 @@ func (p Places) Client(name string) ([]string, error) {
 	return nil, fmt.Errorf("no client is named %q", name)
 }
 
+// Python is the command line of a program below python/, to which its arguments are added.
+func (p Places) Python(program string) []string {
+	return []string{filepath.Join(p.Built, "venv/bin/python"), "-B", filepath.Join(p.Source, "python", program)}
+}
+
 // Java is the command line of a JVM, made for short runs, to which further options of the JVM, a class and its arguments are
 // added. dir, below Built, has compiled classes and the class path.
 func (p Places) Java(dir string) ([]string, error) {
