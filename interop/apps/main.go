@@ -28,6 +28,9 @@ type application struct {
 
 var applications = []application{
 	{"mixed", mixed, 4 * time.Minute, true},
+	{"members", membersUniform, 4 * time.Minute, true},
+	{"members-regex", membersRegex, 4 * time.Minute, true},
+	{"members-migrate", membersMigrate, 4 * time.Minute, true},
 	{"connect", connect, 8 * time.Minute, false},
 	{"connect-once", connectOnce, 8 * time.Minute, true},
 	{"copy", copying, 8 * time.Minute, true},
