@@ -71,7 +71,7 @@ func startNode(ctx context.Context, o nodeOptions, log *slog.Logger) (*node, err
 	n.metrics.MustRegister(newCollector(e), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	n.broker = broker.New(e, broker.Options{Node: e.Identity().Node, Limits: o.engine.Limits})
 	n.lags = broker.NewLags(n.broker, clock.System{})
-	n.metrics.MustRegister(newLagCollector(n.lags))
+	n.metrics.MustRegister(newLagCollector(n.lags), newSumCollector(e, clock.System{}))
 	if o.listen == "" || o.listen == "off" {
 		return n, nil
 	}

@@ -50,6 +50,30 @@ func (s *State) Outstanding() (out []Key) {
 	return out
 }
 
+// Standing is how many transactions are not over.
+type Standing struct {
+	Open   int   // nothing is decided
+	Ending int   // decided, and something is outstanding
+	Oldest int64 // when the first of either began, Unix ms; -1 if there is none
+}
+
+// Standing counts the transactions that are not over; it costs as many steps.
+func (s *State) Standing() Standing {
+	out := Standing{Oldest: -1}
+	for k := range s.busy {
+		t := s.txns[k]
+		if t.Status == Ongoing {
+			out.Open++
+		} else {
+			out.Ending++
+		}
+		if out.Oldest < 0 || t.Started < out.Oldest {
+			out.Oldest = t.Started
+		}
+	}
+	return out
+}
+
 // Ending is what is to be done for a transactional ID; false if nothing is.
 func (s *State) Ending(k Key) (Ending, bool) {
 	t := s.txns[k]
