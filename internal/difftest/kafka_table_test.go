@@ -47,7 +47,6 @@ var kafkaTable = []difference{
 	{"OffsetDelete", "offsets/*", "*", "*", "*", wanted, "A group without members is gone with its last offset; in Kafka it stays until its next look for expired offsets, up to ten minutes."},
 	{"ShareFetch", "queue refused/empty group", "*].ErrorCode", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_SERVER_ERROR", wanted, "The group has no such partition, which is no fault of the server."},
 	{"ShareFetch", "queue/some released", "*].AcquiredRecords[*]", absent, present, choice, "MaxRecords may be exceeded up to the end of a batch: Kafka does so also among the records that are released, Godwit only with new ones."},
-	{"ShareAcknowledge", "queue acks/of the empty partition", "*].ErrorCode", "INVALID_REQUEST", "INVALID_RECORD_STATE", choice, "What was never delivered is an invalid request; Kafka says so only while other records of the partition are in flight."},
 	{"DescribeShareGroupOffsets", "queue acks/*", "*].StartOffset", "*", "*", wanted, "Godwit tells the start offset in force; Kafka the one that it wrote last, which is behind by an acknowledgement. The lag is the same."},
 	{"DescribeShareGroupOffsets", "queue acks/offsets no name", "*", "*", "*", wanted, "Of a group that is not there the offsets are unknown, whatever its name; Kafka fails with UNKNOWN_SERVER_ERROR."},
 }

@@ -22,7 +22,7 @@ func TestKafka(t *testing.T) {
 	if target == "" {
 		target = runKafka(t)
 	} else {
-		first = int(time.Now().Unix()) // it may have played the tape before
+		first = int(time.Now().UnixMilli()) // it may have played the tape before
 	}
 	u, err := url.Parse(target)
 	if err != nil {

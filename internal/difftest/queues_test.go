@@ -173,10 +173,11 @@ func (m *sharer) offsets(label, group string, topics ...string) {
 	m.x.same("offsets "+label, req)
 }
 
+// queueFetch asks for a partition only while there are records in it: whether Kafka lists one that it found empty depends on how long it looks.
 func queueFetch(x *exchange) {
 	t := x.filled("t", 2)
 	m := x.sharer(t, 2)
-	m.step("begin", true, nil, of(0), of(1))
+	m.step("begin", true, nil, of(0))
 	m.step("nothing left", false, nil)
 	m.step("acknowledge and release", true, nil, of(0, tell(0, 1, accept), tell(2, 3, release)))
 	m.step("reject", false, nil, of(0, tell(2, 2, reject), tell(3, 3, gap)))
@@ -187,7 +188,7 @@ func queueFetch(x *exchange) {
 	for k, s := range x.sides {
 		x.quietly(k, x.produce(s, t, 1, x.plain("a", "b", "c", "d").encode()))
 	}
-	m.step("new records", true, nil)
+	m.step("new records", true, nil, of(1))
 	m.step("some released", true, func(r *kmsg.ShareFetchRequest, _ *side) { r.ShareAcquireMode, r.MaxRecords = 1, 1 }, of(1, tell(0, 3, release, accept, release, reject)))
 	m.step("forget", false, func(r *kmsg.ShareFetchRequest, s *side) {
 		ft := kmsg.NewShareFetchRequestForgottenTopicsData()
@@ -243,7 +244,7 @@ func queueAcks(x *exchange) {
 	m.offsets("at the beginning", m.group, t)
 	m.acknowledge("before the session", func(r *kmsg.ShareAcknowledgeRequest) { r.ShareSessionEpoch = 0 }, of(0, tell(0, 0, accept)))
 	m.acknowledge("without a session", func(r *kmsg.ShareAcknowledgeRequest) { r.ShareSessionEpoch = 1 }, of(0, tell(0, 0, accept)))
-	m.step("begin", true, nil, of(0), of(1))
+	m.step("begin", true, nil, of(0))
 	m.acknowledge("accept", nil, of(0, tell(0, 0, accept)))
 	m.offsets("after one", m.group, t)
 	m.acknowledge("again", nil, of(0, tell(0, 0, accept)))
@@ -260,7 +261,6 @@ func queueAcks(x *exchange) {
 	m.acknowledge("nothing", nil, of(0))
 	m.acknowledge("renew without saying so", nil, of(0, tell(4, 5, renew)))
 	m.acknowledge("unknown partition", nil, of(0, tell(4, 4, accept)), of(9, tell(0, 0, accept)))
-	m.acknowledge("of the empty partition", nil, of(1, tell(0, 0, accept)))
 	m.acknowledge("wrong epoch", func(r *kmsg.ShareAcknowledgeRequest) { r.ShareSessionEpoch += 7 }, of(0, tell(5, 5, accept)))
 	m.acknowledge("another member", func(r *kmsg.ShareAcknowledgeRequest) { r.MemberID = kmsg.StringPtr("other") }, of(0, tell(5, 5, accept)))
 	m.acknowledge("no member", func(r *kmsg.ShareAcknowledgeRequest) { r.MemberID = nil }, of(0, tell(5, 5, accept)))

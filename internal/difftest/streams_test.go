@@ -126,17 +126,17 @@ func streamsRefused(x *exchange) {
 // streamsTopology has topologies that cannot run as they are.
 func streamsTopology(x *exchange) {
 	two, three := x.topic("two", 2, nil), x.topic("three", 3, nil)
-	ask := func(label string, edit func(*kmsg.StreamsGroupHeartbeatRequestTopologySubtopology), topics ...string) string {
+	ask := func(label string, edit func(*kmsg.StreamsGroupHeartbeatRequestTopologySubtopology), topics ...string) (group string, epochs [2]int32) {
 		x.t.Helper()
 		g := x.name(label)
 		req := streamsBeat(g, "m", 0, topics...)
 		if edit != nil {
 			edit(&req.Topology.Subtopologies[0])
 		}
-		x.same(label, req)
-		return g
+		return g, streamsEpochs(x.same(label, req))
 	}
-	x.describeStreams("without its topic", ask("unknown topic", nil, x.name("nothing")))
+	g, _ := ask("unknown topic", nil, x.name("nothing"))
+	x.describeStreams("without its topic", g)
 	ask("copartitioned", func(s *kmsg.StreamsGroupHeartbeatRequestTopologySubtopology) {
 		c := kmsg.NewStreamsGroupHeartbeatRequestTopologySubtopologyCopartitionGroup()
 		c.SourceTopics = []int16{0, 1}
@@ -144,11 +144,11 @@ func streamsTopology(x *exchange) {
 	}, two, three)
 	internal := kmsg.NewTopicInfo()
 	internal.Topic = x.name("changes")
-	g := ask("changelog", func(s *kmsg.StreamsGroupHeartbeatRequestTopologySubtopology) {
+	g, epochs := ask("changelog", func(s *kmsg.StreamsGroupHeartbeatRequestTopologySubtopology) {
 		s.StateChangelogTopics = append(s.StateChangelogTopics, internal)
 	}, two)
 	for i := range x.sides {
-		x.running(i, g, "m")
+		x.running(i, g, "m", epochs[i])
 	}
 	x.describeStreams("with a changelog", g)
 	x.same("another topology epoch", func() kmsg.Request {
@@ -159,17 +159,14 @@ func streamsTopology(x *exchange) {
 }
 
 // running awaits that one side has made the topics that a group needs, and has told a member so.
-func (x *exchange) running(i int, group, member string) {
+func (x *exchange) running(i int, group, member string, epoch int32) {
 	x.t.Helper()
-	epoch := int32(0)
 	for end := time.Now().Add(patience); ; {
-		req := streamsBeat(group, member, 1)
-		req.MemberEpoch = max(epoch, 1)
-		r := x.quietly(i, req).(*kmsg.StreamsGroupHeartbeatResponse)
-		if r.ErrorCode == 0 && len(r.Status) == 0 && r.ActiveTasks != nil {
+		r := x.quietly(i, streamsBeat(group, member, epoch)).(*kmsg.StreamsGroupHeartbeatResponse)
+		if len(r.Status) == 0 && len(r.ActiveTasks) > 0 {
 			return
 		}
-		if time.Now().After(end) {
+		if r.ErrorCode != 0 || time.Now().After(end) {
 			x.t.Fatalf("%s: %s does not run: error %d, %v", x.sides[i].name, group, r.ErrorCode, r.Status)
 		}
 		epoch = r.MemberEpoch
