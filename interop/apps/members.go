@@ -109,6 +109,9 @@ func (o *owned) run(ctx context.Context, w *world) (string, error) {
 		}
 		return false, nil
 	})
+	if err != nil {
+		stop()
+	}
 	for range o.sent {
 		err = errors.Join(err, <-o.produced)
 	}
