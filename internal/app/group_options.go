@@ -4,13 +4,14 @@ import (
 	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
 	"godwit/internal/coord/streams"
+	"godwit/internal/engine"
 	"godwit/internal/groupconf"
 	"godwit/internal/invariants"
 	"godwit/internal/settings"
 )
 
-// groupOptions are what the settings, which are valid, say of groups.
-func groupOptions(s *settings.Settings) (group.Options, share.Options, streams.Options) {
+// setGroupOptions gives the engine what the settings, which are valid, say of groups.
+func setGroupOptions(e *engine.Options, s *settings.Settings) {
 	b, err := groupconf.ResolveBroker(s.GroupSettings)
 	invariants.Check(err == nil, "the settings of groups are not valid: %v", err)
 	g := group.DefaultOptions()
@@ -19,5 +20,6 @@ func groupOptions(s *settings.Settings) (group.Options, share.Options, streams.O
 	g.Consumer = group.ConsumerOptions{
 		MaxSize: b.ConsumerMaxSize, Migration: group.Migration(b.Migration), Assignors: b.Assignors, Defaults: b.Defaults,
 	}
-	return g, share.Options{MaxSize: b.ShareMaxSize, Defaults: b.Defaults}, streams.Options{MaxSize: b.StreamsMaxSize, Defaults: b.Defaults}
+	e.Groups, e.Shares, e.Streams = g, share.Options{MaxSize: b.ShareMaxSize, Defaults: b.Defaults}, streams.Options{MaxSize: b.StreamsMaxSize, Defaults: b.Defaults}
+	e.DeadLetterPrefix = &b.DeadLetterPrefix
 }

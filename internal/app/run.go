@@ -67,7 +67,7 @@ func optionsOf(s *settings.Settings, log *slog.Logger, web *atomic.Pointer[strin
 	}
 	e := engineOptions(s.Data, s.NumPartitions, d, log)
 	e.FileSize, e.ReserveFree, e.TopicDefaults = int64(s.WALFileSize), int64(s.ReserveFree), s.TopicDefaults
-	e.Groups, e.Shares, e.Streams = groupOptions(s)
+	setGroupOptions(&e, s)
 	e.CheckpointEvery, e.RetentionEvery = s.CheckpointInterval, s.RetentionCheckInterval
 	return nodeOptions{
 		engine: e,

@@ -48,7 +48,7 @@ type Options struct {
 	Streams        streams.Options // streams.DefaultOptions by default
 	Txns           txn.Options     // txn.DefaultOptions by default
 
-	DeadLetterPrefix string // errors.deadletterqueue.topic.name.prefix; "dlq." by default
+	DeadLetterPrefix *string // errors.deadletterqueue.topic.name.prefix; "dlq." by default, "" for any name
 
 	CheckpointEvery time.Duration // 30 s by default
 	RetentionEvery  time.Duration // 10 s by default
@@ -71,8 +71,8 @@ func (o *Options) fill() {
 		o.Shards = 63
 	}
 	def(&o.FileSize, 256<<20)
-	if o.DeadLetterPrefix == "" {
-		o.DeadLetterPrefix = "dlq."
+	if o.DeadLetterPrefix == nil {
+		o.DeadLetterPrefix = new("dlq.")
 	}
 	if o.Shares.MaxSize == 0 {
 		o.Shares = share.DefaultOptions()

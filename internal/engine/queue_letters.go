@@ -136,7 +136,7 @@ func (j *letterJob) address(topic string) error {
 	}
 	t, ok := view.Stream(j.key.Group.Namespace, topic)
 	enabled := func(m map[string]string) bool { return strings.EqualFold(strings.TrimSpace(m[letterEnabled]), "true") }
-	switch prefix := j.e.opts.DeadLetterPrefix; {
+	switch prefix := *j.e.opts.DeadLetterPrefix; {
 	case topic == "":
 		return base.Errorf(base.CodeInvalidConfig, "the group has no dead-letter topic any more")
 	case !strings.HasPrefix(topic, prefix):

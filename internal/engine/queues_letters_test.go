@@ -140,7 +140,7 @@ func TestDeadLettersThatCannotBeWrittenNow(t *testing.T) {
 
 func TestDeadLettersThatNoTopicTakes(t *testing.T) {
 	for what, spoil := range map[string]func(o *Options){
-		"prefix": func(o *Options) { o.DeadLetterPrefix = "dead." },
+		"prefix": func(o *Options) { o.DeadLetterPrefix = new("dead.") },
 		"topic":  func(o *Options) {},
 	} {
 		r := newRig(t, spoil)
@@ -158,6 +158,19 @@ func TestDeadLettersThatNoTopicTakes(t *testing.T) {
 		if got := r.ledger(); len(got) != 1 || got[0].From != 0 || got[0].To != 2 || got[0].Count != 2 || got[0].Cause != shard.CauseDeadLetter || got[0].Group != "workers" {
 			t.Fatalf("%s: ledger %+v", what, got)
 		}
+	}
+}
+
+func TestDeadLettersWithoutAPrefix(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.DeadLetterPrefix = new("") })
+	dead := r.create("graveyard", 1, map[string]string{letterEnabled: "true"})
+	s := r.subscribed(1, nil, "errors.deadletterqueue.topic.name", "graveyard")
+	r.fill(s, 1)
+	r.want("a", r.acquire("a", s, 1), "0-0")
+	r.must(r.ack("a", s, queue.AckReject, 0, 0))
+	r.Drain()
+	if got := r.lettersOf(dead); len(got) == 0 {
+		t.Fatalf("no letter, and the ledger has %+v", r.ledger())
 	}
 }
 

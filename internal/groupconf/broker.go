@@ -12,10 +12,16 @@ import (
 // migrationPolicies are the values of group.consumer.migration.policy.
 var migrationPolicies = []string{"bidirectional", "disabled", "downgrade", "upgrade"}
 
-const consumerAssignors = "group.consumer.assignors"
+// The names that are read one by one.
+const (
+	consumerAssignors = "group.consumer.assignors"
+	deadLetterPrefix  = "errors.deadletterqueue.topic.name.prefix"
+)
 
 // brokerDefs are the broker's settings of groups that are no defaults of a group's configuration; ordered by name.
 var brokerDefs = []Def{
+	{Name: deadLetterPrefix, Type: topicconf.String, Default: "dlq.", Effect: true,
+		Doc: "How the names of dead-letter topics of share groups have to begin; empty for any name (KIP-1191)."},
 	{Name: consumerAssignors, Type: topicconf.List, Default: "uniform,range", Effect: true,
 		Doc: "Assignors that consumer groups may use; the first is for those that do not say."},
 	{Name: "group.consumer.max.size", Type: topicconf.Int, Default: "2147483647", Min: 1, Max: maxInt, Effect: true,
@@ -53,6 +59,8 @@ type Broker struct {
 	Assignors       []string // of consumer groups
 	ShareMaxSize    int
 	StreamsMaxSize  int
+
+	DeadLetterPrefix string // of topics
 
 	Defaults map[string]string // of groups' configurations, by their names
 }
@@ -106,6 +114,7 @@ func ResolveBroker(values map[string]string) (Broker, error) {
 		MaxMetadata: int(n("offset.metadata.max.bytes")), Retention: n("offsets.retention.minutes") * 60_000,
 		ConsumerMaxSize: int(n("group.consumer.max.size")), Migration: all["group.consumer.migration.policy"],
 		ShareMaxSize: int(n("group.share.max.size")), StreamsMaxSize: int(n("group.streams.max.size")), Defaults: map[string]string{},
+		DeadLetterPrefix: all[deadLetterPrefix],
 	}
 	for _, d := range defs {
 		if v, ok := values[d.Synonym]; ok {

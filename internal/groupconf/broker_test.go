@@ -13,7 +13,7 @@ func TestBrokerDefaults(t *testing.T) {
 	}
 	want := Broker{
 		MinSession: 6_000, MaxSession: 1_800_000, InitialDelay: 3_000, MaxSize: maxInt, MaxMetadata: 4_096, Retention: 7 * 24 * 3_600_000,
-		ConsumerMaxSize: maxInt, Migration: "bidirectional", Assignors: []string{"uniform", "range"}, ShareMaxSize: 200, StreamsMaxSize: maxInt, Defaults: map[string]string{},
+		ConsumerMaxSize: maxInt, Migration: "bidirectional", Assignors: []string{"uniform", "range"}, ShareMaxSize: 200, StreamsMaxSize: maxInt, DeadLetterPrefix: "dlq.", Defaults: map[string]string{},
 	}
 	if !reflect.DeepEqual(b, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", b, want)
@@ -23,12 +23,12 @@ func TestBrokerDefaults(t *testing.T) {
 func TestBrokerSettings(t *testing.T) {
 	b, err := ResolveBroker(map[string]string{
 		"group.consumer.session.timeout.ms": " 9000 ", "group.share.heartbeat.interval.ms": "100", "group.consumer.assignors": "range",
-		"offsets.retention.minutes": "2", "group.consumer.migration.policy": "disabled", "group.consumer.max.size": "3",
+		"offsets.retention.minutes": "2", "group.consumer.migration.policy": "disabled", "group.consumer.max.size": "3", "errors.deadletterqueue.topic.name.prefix": "",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Retention != 120_000 || b.Migration != "disabled" || b.ConsumerMaxSize != 3 || !reflect.DeepEqual(b.Assignors, []string{"range"}) {
+	if b.Retention != 120_000 || b.Migration != "disabled" || b.ConsumerMaxSize != 3 || b.DeadLetterPrefix != "" || !reflect.DeepEqual(b.Assignors, []string{"range"}) {
 		t.Errorf("got %+v", b)
 	}
 	if got := ResolveConsumer(nil, b.Defaults); got != (Modern{9_000, 5_000, 1_000}) {
