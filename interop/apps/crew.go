@@ -150,6 +150,7 @@ func (c *crew) disturb(ctx context.Context, length time.Duration, kills int, oth
 		if since > length*time.Duration(done+1)/time.Duration(kills+1) {
 			done++
 			c.count("broker killed", c.broker.name)
+			c.told(c.broker.name, killed)
 			if err := c.broker.restart(c.w.between(0, time.Second)); err != nil {
 				return err
 			}

@@ -31,6 +31,7 @@ var applications = []application{
 	{"members", membersUniform, 4 * time.Minute, true},
 	{"members-regex", membersRegex, 4 * time.Minute, true},
 	{"members-migrate", membersMigrate, 4 * time.Minute, true},
+	{"shares", shares, 4 * time.Minute, true},
 	{"connect", connect, 8 * time.Minute, false},
 	{"connect-once", connectOnce, 8 * time.Minute, true},
 	{"copy", copying, 8 * time.Minute, true},

@@ -233,6 +233,9 @@ func (o *owned) seen(d kadm.DescribedConsumerGroup) {
 			return
 		}
 	}
+	if found == "classic" && len(o.types) == 0 {
+		return // it is not there yet
+	}
 	if len(o.types) == 0 || o.types[len(o.types)-1] != found {
 		o.types = append(o.types, found)
 		o.note("watch", "the group is "+found)

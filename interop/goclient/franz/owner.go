@@ -33,7 +33,7 @@ func (c client) Own(ctx context.Context, group, topics, protocol, assignor strin
 		kgo.RebalanceTimeout(canon.MemberRebalance),
 		kgo.FetchMaxWait(canon.MemberFetch),
 		kgo.MetadataMaxAge(canon.MemberMetadata),
-		kgo.MetadataMinAge(canon.MemberMetadata/4),
+		kgo.MetadataMinAge(canon.MemberMetadata / 4),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, got map[string][]int32) { log.Gained(numbers(got)) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, got map[string][]int32) { log.Revoked(numbers(got)) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, got map[string][]int32) { log.Lost(numbers(got)) }),
