@@ -196,7 +196,12 @@ func TestIdempotentProducersKeepOrder(t *testing.T) {
 				}
 			})
 		}
-		defer func() { cl.Close() }()
+		defer func() {
+			if err := cl.Flush(testContext(t)); err != nil { // a record may be read before its producer hears of it
+				t.Error(err)
+			}
+			cl.Close()
+		}()
 	}
 	cl := l.client(kgo.ConsumeTopics("t"), kgo.FetchMaxPartitionBytes(5000))
 	next := map[[2]int]int{}
