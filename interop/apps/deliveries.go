@@ -203,6 +203,9 @@ func (h *deliveries) check(written map[int32][]string, letters map[spot][]letter
 	defer h.mu.Unlock()
 	var a audit
 	slices.Sort(h.any)
+	for _, times := range h.upsets {
+		slices.Sort(times)
+	}
 	for _, p := range slices.Sorted(maps.Keys(written)) {
 		for o, value := range written[p] {
 			at := spot{p, int64(o)}
@@ -213,6 +216,7 @@ func (h *deliveries) check(written map[int32][]string, letters map[spot][]letter
 			a.records++
 			a.again += max(0, len(l.holds)-1)
 			slices.SortStableFunc(l.holds, func(x, y *hold) int { return x.count - y.count })
+			h.doubt(l)
 			for _, text := range slices.Concat(h.order(l, value, &a), h.alone(l), h.fate(l, letters[at], &a), h.gone(l, at)) {
 				h.faults = append(h.faults, fmt.Sprintf("partition %d, offset %d: %s", p, o, text))
 			}
@@ -224,6 +228,21 @@ func (h *deliveries) check(written map[int32][]string, letters map[spot][]letter
 		}
 	}
 	return a, violations(h.faults)
+}
+
+// doubt leaves out answers that came when the member may have lost the record already. They are taken all the same, without effect, once
+// the group begins behind the record.
+func (h *deliveries) doubt(l *lot) {
+	for _, d := range l.holds {
+		lost := func(t int64) bool {
+			return within(h.upsets[d.member], d.since, t) || within(h.upsets[sharedBroker], d.since, t)
+		}
+		end := d.since + h.lock.Microseconds()
+		if t, ok := d.taken[canon.Renew]; ok && t < end && !lost(t) {
+			end = d.asked[canon.Renew] + h.lock.Microseconds()
+		}
+		maps.DeleteFunc(d.taken, func(_ int, t int64) bool { return t >= end || lost(t) })
+	}
 }
 
 // order is rules 1, 2 and 4 for one record.

@@ -9,6 +9,10 @@ var chains = []chain{
 	{"load", loadSteps},
 	{"groups", groupSteps},
 	{"cluster", clusterSteps},
+	{"classic", memberSteps("classic")},
+	{"consumer", memberSteps("consumer")},
+	{"share", shareSteps},
+	{"transactions", transactionSteps},
 }
 
 var topicSteps = []step{
