@@ -96,6 +96,7 @@ func writeFixture(r *rig) {
 	_, err = r.DecideMeta(ctx, func(s *meta.State, _ int64) (*meta.Command, error) { return s.DecideDelete(gone.ID) })
 	r.must(err)
 	r.Drain()
+	tail := writeGroups(r)
 	r.seal()
 	r.must(r.Compact(ctx))
 	r.must(r.Checkpoint(ctx))
@@ -105,6 +106,7 @@ func writeFixture(r *rig) {
 	r.must(r.write(users, 1, kv{"dan", "2"}))
 	r.commit(orders, 0, "billing", 6)
 	r.commit(users, 1, "tail", 2)
+	tail()
 	r.Drain()
 	r.Abort()
 }
@@ -310,15 +312,25 @@ func TestFixtures(t *testing.T) {
 			if err != nil || len(merged) == 0 {
 				t.Errorf("the fixture has no merged file (%v)", err)
 			}
-			if sum := sound(t, dir); sum.Files < 2 || sum.Logs != len(fixturePartitions()) {
+			logs := len(fixturePartitions())
+			if format >= 2 {
+				logs += groupLogs
+			}
+			if sum := sound(t, dir); sum.Files < 2 || sum.Logs != logs {
 				t.Errorf("checked %+v", sum)
 			}
 			open := func(o *Options) { o.FS, o.Dir = vfs.Default, dir }
 			r := newRig(t, open)
 			checkFixture(t, r)
 			goOn(t, r)
+			if format >= 2 {
+				checkGroups(t, r)
+			}
 			r.must(r.Close(ctx))
 			sound(t, dir)
+			if id, err := ReadIdentity(vfs.Default, dir); err != nil || id.Format != Format {
+				t.Errorf("afterwards the directory is %+v (%v), want format %d: an older release must not open it", id, err, Format)
+			}
 		})
 	}
 }

@@ -20,8 +20,11 @@ import (
 	"godwit/internal/vfs"
 )
 
-// Format is the version of the data directory as a whole. A newer one is refused.
-const Format = 1
+// Format is the version of the data directory as a whole. A newer one is refused; an older one is read, and becomes this one before
+// anything else is written, so that no release that cannot read what follows takes it for damaged.
+//
+// Format 2 has transactions, share groups with their queues, and streams groups.
+const Format = 2
 
 // Identity is the content of the file `godwit.json` in a data directory.
 type Identity struct {
@@ -101,12 +104,20 @@ func (e *Engine) openDir() (*Identity, error) {
 	e.lock = lock
 	id, err := ReadIdentity(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		id = &Identity{Format: Format, Node: 1, Replica: 1, Shards: e.opts.Shards}
-		b, _ := json.MarshalIndent(id, "", "  ")
-		err = vfs.WriteFileAtomic(fsys, fsys.PathJoin(dir, identityFile), append(b, '\n'))
+		id, err = &Identity{Node: 1, Replica: 1, Shards: e.opts.Shards}, nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	if id.Format < Format {
+		if id.Format > 0 {
+			e.opts.Log.Info("the data directory goes over to a newer format, and earlier releases refuse it from now on", "from", id.Format, "to", Format)
+		}
+		id.Format = Format
+		b, _ := json.MarshalIndent(id, "", "  ")
+		if err := vfs.WriteFileAtomic(fsys, fsys.PathJoin(dir, identityFile), append(b, '\n')); err != nil {
+			return nil, err
+		}
 	}
 	return id, nil
 }
