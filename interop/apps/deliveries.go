@@ -130,7 +130,7 @@ func (h *deliveries) delivered(member, kind string, d *hold, at spot, value stri
 		h.records[at] = l
 	}
 	if l.value != value {
-		h.faults = append(h.faults, fmt.Sprintf("rule 1: %v is %s, it was %s before", at, value, l.value))
+		h.faults = append(h.faults, fmt.Sprintf("rule 1: partition %d, offset %d is %s, it was %s before", at.partition, at.offset, value, l.value))
 	}
 	l.holds = append(l.holds, d)
 	if h.holding[member] == nil {

@@ -92,13 +92,17 @@ func (h *owners) line(member, kind, text string) {
 		h.refused++
 		return
 	}
-	n, err := numbers(f[1:])
+	words := f[1:]
+	if f[0] == "r" {
+		words = words[:min(2, len(words))] // the value need not be a number
+	}
+	n, err := numbers(words)
 	switch {
 	case f[0] == "+" && len(n) > 1 && err == nil:
 		err = h.gained(member, kind, n[0], n[1:])
 	case (f[0] == "-" || f[0] == "l") && len(n) > 1 && err == nil:
 		err = h.ended(member, f[0] == "l", n[0], n[1:])
-	case f[0] == "r" && len(n) == 3 && err == nil:
+	case f[0] == "r" && len(f) == 4 && err == nil:
 		err = h.processed(member, int32(n[0]), n[1], f[3])
 	case f[0] == "c" && len(n) == 2 && err == nil:
 		err = h.committed(member, int32(n[0]), n[1])
