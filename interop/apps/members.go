@@ -308,10 +308,8 @@ func (o *owned) finish(ctx context.Context) (string, error) {
 	if err = errors.Join(err, herr); err != nil {
 		return "", err
 	}
-	for _, kind := range o.kinds {
-		if s.kinds[kind] == 0 {
-			return "", fmt.Errorf("no commit of %s was ever acknowledged", kind)
-		}
+	if err := o.took(s.kinds); err != nil {
+		return "", err
 	}
 	said := fmt.Sprintf("%d records, each processed, %d again; %d tenures of %d members (%s), %d of them lost, %d commits refused; the rest took %.1f s",
 		s.records, s.again, s.tenures, o.made, listed(o.counts), o.past.lost, s.refused, rest.Seconds())
@@ -322,6 +320,26 @@ func (o *owned) finish(ctx context.Context) (string, error) {
 		said += "; the group was " + strings.Join(o.types, ", ")
 	}
 	return said, nil
+}
+
+// took wants every library and every protocol to have commits acknowledged.
+func (o *owned) took(kinds map[string]int) error {
+	wanted := []string{"confluent-", "franz-go-", "java-", "-consumer"}
+	if o.migrates {
+		wanted = append(wanted, "-classic")
+	}
+	for _, part := range wanted {
+		sum := 0
+		for kind, n := range kinds {
+			if strings.Contains(kind, part) {
+				sum += n
+			}
+		}
+		if sum == 0 {
+			return fmt.Errorf("no commit of a member like %s was ever acknowledged: %v", part, kinds)
+		}
+	}
+	return nil
 }
 
 // settle waits until the committed offsets of the group are the ends of the partitions, and the group has found rest.
