@@ -109,6 +109,12 @@ func unsent(resp kmsg.Response) {
 		if r.Version >= 4 {
 			r.NodeID = -1
 		}
+	case *kmsg.DescribeTransactionsResponse:
+		for i := range r.TransactionStates {
+			if s := &r.TransactionStates[i]; s.ErrorCode != 0 && s.ProducerID == 0 {
+				s.ProducerID = -1
+			}
+		}
 	case *kmsg.ShareFetchResponse:
 		for i := range r.Topics {
 			for j := range r.Topics[i].Partitions {
@@ -144,7 +150,7 @@ type reader struct {
 }
 
 // keys are the fields that name an element of a list, in the order in which they are looked for.
-var keys = []string{"Topic", "Group", "ResourceName", "Name", "ApiKey", "Dir", "Partition", "MemberID", "Key", "NodeID", "ProducerID", "Index", "TopicID", "SubtopologyID"}
+var keys = []string{"Topic", "Group", "ResourceName", "Name", "ApiKey", "Dir", "Partition", "MemberID", "Key", "NodeID", "TransactionalID", "ProducerID", "Index", "TopicID", "SubtopologyID"}
 
 // foreign matches the names of other cases.
 var foreign = regexp.MustCompile(`^c\d+-`)
@@ -306,7 +312,7 @@ func (r *reader) number(n int64, field string) string {
 	return fmt.Sprint(n)
 }
 
-// batches describes record sets: what a client sent is wanted back byte by byte, from its checksum on.
+// batches describes record sets: what a client sent is wanted back byte by byte, from its checksum on, but for its producer's ID.
 func (r *reader) batches(b []byte) string {
 	var out []string
 	for len(b) > 0 {
@@ -314,11 +320,26 @@ func (r *reader) batches(b []byte) string {
 			return strings.Join(append(out, fmt.Sprintf("%d bytes more", len(b))), ", ")
 		}
 		size := int(binary.BigEndian.Uint32(b[8:])) + 12
-		epoch := int32(binary.BigEndian.Uint32(b[12:]))
-		out = append(out, fmt.Sprintf("offset %d epoch %s bytes %d crc %08x", binary.BigEndian.Uint64(b), r.number(int64(epoch), "LeaderEpoch"), size, crc32.ChecksumIEEE(b[16:size])))
+		out = append(out, r.batch(slices.Clone(b[:size])))
 		b = b[size:]
 	}
 	return strings.Join(out, ", ")
+}
+
+func (r *reader) batch(b []byte) string {
+	producer := int64(binary.BigEndian.Uint64(b[43:]))
+	text := fmt.Sprintf("offset %d epoch %s bytes %d", binary.BigEndian.Uint64(b), r.number(int64(int32(binary.BigEndian.Uint32(b[12:]))), "LeaderEpoch"), len(b))
+	if producer >= 0 && r.s.producers[fmt.Sprint(producer)] != "" {
+		text += fmt.Sprintf(" of %s in epoch %d", r.number(producer, "ProducerID"), binary.BigEndian.Uint16(b[51:]))
+		clear(b[17:21]) // checksum
+		clear(b[43:51])
+	}
+	const control = 0x20
+	if attrs := binary.BigEndian.Uint16(b[21:]); attrs&control != 0 {
+		// One record: length, attributes, two deltas, the key's length, all in a byte each; then the key: version and type.
+		return fmt.Sprintf("%s marker %d", text, binary.BigEndian.Uint16(b[61+5+2:]))
+	}
+	return fmt.Sprintf("%s crc %08x", text, crc32.ChecksumIEEE(b[16:]))
 }
 
 // glob matches a pattern in which * stands for anything.

@@ -60,6 +60,10 @@ type member struct {
 	ids        []string
 	conns      []*conn
 	generation int32
+
+	instance  *string
+	protocols []string // range and sticky by default
+	metadata  []byte   // of all protocols, where it has to mean something
 }
 
 func (x *exchange) member(group string) *member {
@@ -87,7 +91,18 @@ func (x *exchange) joinRequest(group, id string, protocols ...string) *kmsg.Join
 // beginJoin sends a join; the function that it returns waits for the answers.
 func (m *member) beginJoin(label string) func() {
 	wait := m.x.begin(label, m.conns, func(i int, _ *side) kmsg.Request {
-		return m.x.joinRequest(m.group, m.ids[i], "range", "sticky")
+		protocols := m.protocols
+		if protocols == nil {
+			protocols = []string{"range", "sticky"}
+		}
+		req := m.x.joinRequest(m.group, m.ids[i], protocols...)
+		req.InstanceID = m.instance
+		for i := range req.Protocols {
+			if m.metadata != nil {
+				req.Protocols[i].Metadata = m.metadata
+			}
+		}
+		return req
 	})
 	return func() {
 		m.x.t.Helper()
@@ -115,7 +130,7 @@ func (m *member) join(label string) {
 func (m *member) identify(label string) {
 	m.x.t.Helper()
 	req := m.x.joinRequest("", "")
-	if m.x.at(req); req.Version >= 4 && m.ids[0] == "" {
+	if m.x.at(req); req.Version >= 4 && m.ids[0] == "" && m.instance == nil {
 		m.beginJoin(label + ", for an ID")()
 	}
 }
@@ -130,7 +145,11 @@ func (m *member) beginSync(label string, generation int32, plan ...assignment) f
 	return m.x.begin(label, m.conns, func(i int, _ *side) kmsg.Request {
 		req := kmsg.NewPtrSyncGroupRequest()
 		kind, protocol := "consumer", "range"
+		if m.protocols != nil {
+			protocol = m.protocols[len(m.protocols)-1]
+		}
 		req.Group, req.Generation, req.MemberID, req.ProtocolType, req.Protocol = m.group, generation, m.ids[i], &kind, &protocol
+		req.InstanceID = m.instance
 		for _, a := range plan {
 			ra := kmsg.NewSyncGroupRequestGroupAssignment()
 			ra.MemberID, ra.MemberAssignment = a.of.ids[i], []byte(a.text)
@@ -149,7 +168,7 @@ func (m *member) heartbeat(label string, generation int32) {
 
 func (m *member) heartbeatRequest(i int, generation int32) *kmsg.HeartbeatRequest {
 	req := kmsg.NewPtrHeartbeatRequest()
-	req.Group, req.Generation, req.MemberID = m.group, generation, m.ids[i]
+	req.Group, req.Generation, req.MemberID, req.InstanceID = m.group, generation, m.ids[i], m.instance
 	return req
 }
 
@@ -199,21 +218,7 @@ func twoMembers(x *exchange) {
 	a, b := x.stable(g), x.member(g)
 	b.identify("second")
 	joined := b.beginJoin("second")
-	for i := range x.sides { // until the join has reached the group
-		for {
-			req := a.heartbeatRequest(i, a.generation)
-			x.at(req)
-			resp, err := a.conns[i].call(req)
-			if err != nil {
-				x.t.Fatal(err)
-			}
-			if code := resp.(*kmsg.HeartbeatResponse).ErrorCode; code == kerr.RebalanceInProgress.Code {
-				break
-			} else if code != 0 {
-				x.t.Fatalf("%s: a heartbeat during a join: %v", x.sides[i].name, kerr.ErrorForCode(code))
-			}
-		}
-	}
+	a.awaitRebalance()
 	a.heartbeat("heartbeat in a rebalance", a.generation)
 	a.beginSync("sync in a rebalance", a.generation)()
 	x.describe("in a rebalance", g)
@@ -227,6 +232,27 @@ func twoMembers(x *exchange) {
 	b.leave("follower leaves")
 	a.heartbeat("heartbeat after the follower left", a.generation)
 	a.leave("leader leaves")
+}
+
+// awaitRebalance waits until another member's join has reached the group.
+func (m *member) awaitRebalance() {
+	x := m.x
+	x.t.Helper()
+	for i := range x.sides {
+		for {
+			req := m.heartbeatRequest(i, m.generation)
+			x.at(req)
+			resp, err := m.conns[i].call(req)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			if code := resp.(*kmsg.HeartbeatResponse).ErrorCode; code == kerr.RebalanceInProgress.Code {
+				break
+			} else if code != 0 {
+				x.t.Fatalf("%s: a heartbeat during a join: %v", x.sides[i].name, kerr.ErrorForCode(code))
+			}
+		}
+	}
 }
 
 func joinRefused(x *exchange) {

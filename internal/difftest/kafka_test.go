@@ -30,7 +30,7 @@ func TestKafka(t *testing.T) {
 	}
 	s := &side{name: "Kafka", addr: u.Host, lags: true, settled: first}
 	s.ready(t)
-	explain(t, tape(t, s, first), kafkaTable)
+	explain(t, tape(t, s, first, deepPlays()...), kafkaTable)
 }
 
 // kafkaSettings are those in which a Kafka for tests differs: nothing waits for members that may come, and no topic is made unasked.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -234,8 +235,8 @@ func versions(sides []*side, k kmsg.Key) (out []int16) {
 // seed is that of the tape: of the order of its cases and of what records hold.
 const seed = 20
 
-// tape plays all cases against Godwit and a peer and returns what differed. The cases are numbered from first on.
-func tape(t *testing.T, peer *side, first int) (hits []hit) {
+// tape plays all cases, and more of them, against Godwit and a peer and returns what differed. The cases are numbered from first on.
+func tape(t *testing.T, peer *side, first int, more ...play) (hits []hit) {
 	t.Helper()
 	sides := []*side{startGodwit(t), peer}
 	conns := []*conn{}
@@ -245,7 +246,7 @@ func tape(t *testing.T, peer *side, first int) (hits []hit) {
 		t.Cleanup(c.close)
 		conns = append(conns, c)
 	}
-	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), slices.Concat(consumerPlays(), sharePlays(), queuePlays(), txnPlays(), streamsPlays())
+	plays, last := slices.Concat(dataPlays(), adminPlays(), groupPlays()), slices.Concat(consumerPlays(), sharePlays(), queuePlays(), txnPlays(), streamsPlays(), more)
 	for k := range sides[0].apis {
 		if !slices.ContainsFunc(slices.Concat(plays, last), func(p play) bool { return int16(p.api) == k }) {
 			t.Errorf("%s is served and not played", kmsg.NameForKey(k))
@@ -256,6 +257,9 @@ func tape(t *testing.T, peer *side, first int) (hits []hit) {
 	base := time.Now().UnixMilli() - time.Minute.Milliseconds()
 	n := first
 	for _, p := range slices.Concat(plays, last) {
+		if !strings.HasPrefix(p.name, *only) {
+			continue
+		}
 		for _, v := range versions(sides, p.api) {
 			for _, s := range sides {
 				s.forget()

@@ -1,6 +1,8 @@
 package difftest
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -74,24 +76,42 @@ func (p *txnProducer) offsets(label string) {
 
 func (p *txnProducer) commit(label, topic string, partition, generation int32, member string) {
 	p.x.t.Helper()
-	p.x.each("commit "+label, func(i int, s *side) kmsg.Request {
-		req := kmsg.NewPtrTxnOffsetCommitRequest()
-		req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = p.id, p.producers[i], p.epochs[i], p.group
-		req.Generation, req.MemberID = generation, member
-		rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-		rp.Partition, rp.Offset, rp.LeaderEpoch, rp.Metadata = partition, 5, -1, kmsg.StringPtr("meta")
-		rt := kmsg.NewTxnOffsetCommitRequestTopic()
-		rt.Topic, rt.TopicID, rt.Partitions = topic, s.id(topic), append(rt.Partitions, rp)
-		req.Topics = append(req.Topics, rt)
-		return req
+	p.x.each("commit "+label, func(_ int, s *side) kmsg.Request {
+		return p.commitRequest(s, topic, partition, generation, member)
 	})
 }
 
+// commitAs is commit of a member.
+func (p *txnProducer) commitAs(label, topic string, m *member, generation int32) {
+	p.x.t.Helper()
+	p.x.each("commit "+label, func(i int, s *side) kmsg.Request {
+		return p.commitRequest(s, topic, 0, generation, m.ids[i])
+	})
+}
+
+func (p *txnProducer) commitRequest(s *side, topic string, partition, generation int32, member string) kmsg.Request {
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	i := slices.Index(p.x.sides, s)
+	req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group = p.id, p.producers[i], p.epochs[i], p.group
+	req.Generation, req.MemberID = generation, member
+	rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+	rp.Partition, rp.Offset, rp.LeaderEpoch, rp.Metadata = partition, 5, -1, kmsg.StringPtr("meta")
+	rt := kmsg.NewTxnOffsetCommitRequestTopic()
+	rt.Topic, rt.TopicID, rt.Partitions = topic, s.id(topic), append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	return req
+}
+
+// end ends the transaction; from version 5 on the answer has the producer's next epoch.
 func (p *txnProducer) end(label string, commit bool) {
 	p.x.t.Helper()
-	p.x.each("end "+label, func(i int, _ *side) kmsg.Request {
+	for i, r := range p.x.each("end "+label, func(i int, _ *side) kmsg.Request {
 		return &kmsg.EndTxnRequest{TransactionalID: p.id, ProducerID: p.producers[i], ProducerEpoch: p.epochs[i], Commit: commit}
-	})
+	}) {
+		if r, ok := r.(*kmsg.EndTxnResponse); ok && r.ErrorCode == 0 && r.Version >= 5 {
+			p.producers[i], p.epochs[i] = r.ProducerID, r.ProducerEpoch
+		}
+	}
 }
 
 func (x *exchange) describeTxn(label string, ids ...string) {
