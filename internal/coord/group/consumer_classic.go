@@ -42,12 +42,12 @@ func (c *Coordinator) joinedConsumers(g *consumerGroup, req *JoinRequest, unique
 	if err := c.checkClassicJoin(g, static, id, req, protocols); err != nil {
 		return nil, err
 	}
+	if req.MemberID == "" && req.InstanceID == "" && req.RequireKnownID {
+		return joinFailed(id, base.Errorf(base.CodeMemberIDRequired, "join again with the member ID of this answer")), nil
+	}
 	sub, ok := parseSubscription(protocols[0].Metadata)
 	if !ok {
 		return nil, base.Errorf(base.CodeInconsistentProtocol, "Malformed embedded consumer protocol in subscription deserialization.")
-	}
-	if req.MemberID == "" && req.InstanceID == "" && req.RequireKnownID {
-		return joinFailed(id, base.Errorf(base.CodeMemberIDRequired, "join again with the member ID of this answer")), nil
 	}
 	downgrade := static != nil && static.Classic == nil && req.MemberID == "" && g.classics() == len(g.members)-1 && c.mayDowngrade(g)
 	m := c.admitClassic(g, static, id, req)

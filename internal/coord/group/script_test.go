@@ -99,6 +99,9 @@ func joinArgs(a args) *JoinRequest {
 	for _, p := range strings.Split(a.Str("protocols", "range"), ",") {
 		if p != "" {
 			metadata := subscription(topics...)
+			if a.Has("metadata") {
+				metadata = []byte(a.Str("metadata", ""))
+			}
 			if a.Has("owned") {
 				metadata = cooperative(topics, partitionList(a.List("owned")))
 			}
