@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -81,6 +83,9 @@ func runWords(ctx context.Context, c *counter) (string, error) {
 	if err := c.caughtUp(ctx); err != nil {
 		return "", err
 	}
+	if slices.Contains(c.settings, "group.protocol=streams") {
+		err = c.describe(ctx)
+	}
 	for _, s := range c.instances {
 		s.p.closeInput()
 		if werr := s.p.wait(40 * time.Second); werr != nil {
@@ -108,6 +113,40 @@ func (c *counter) addInstance() error {
 	s, err := c.w.java(name, "java-apps", nil, slices.Concat(args, c.settings)...)
 	c.instances = append(c.instances, s)
 	return err
+}
+
+// describe asks kafka-streams-groups for the application's group, whose members are all there.
+func (c *counter) describe(ctx context.Context) error {
+	for _, q := range []struct{ args, want string }{
+		{"--list", `(?m)^` + wordsGroup + `$`},
+		{"--describe --state --group " + wordsGroup, fmt.Sprintf(`(?m)^%s\s+\S+\s+\(\d+\)\s+Stable\s+%d`, wordsGroup, wordsInstances)},
+		{"--describe --members --group " + wordsGroup, `(?m)^` + wordsGroup + `\s+\S+\s+\S+\s+\S+.*0:\[`},
+		{"--describe --offsets --group " + wordsGroup, `(?m)^` + wordsGroup + `\s+` + wordsIn + `\s+0\s+\d+`},
+	} {
+		command, err := c.w.places.Java("java")
+		if err != nil {
+			return err
+		}
+		command = append(command, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "org.apache.kafka.tools.streams.StreamsGroupCommand",
+			"--bootstrap-server", c.broker.addr)
+		command = append(command, strings.Fields(q.args)...)
+		want := regexp.MustCompile(q.want)
+		// One that was killed may still be counted as a member.
+		err = until(ctx, wordsPatience, func(ctx context.Context) error {
+			out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+			if err == nil && !want.Match(out) {
+				err = fmt.Errorf("it does not match %s", want)
+			}
+			if err != nil {
+				return fmt.Errorf("kafka-streams-groups %s: %w: %s", q.args, err, out)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // disturb kills instances and broker in an order that is drawn, each once the application has caught up after the one before.
