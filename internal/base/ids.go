@@ -1,8 +1,11 @@
 package base
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
+	"strings"
 )
 
 // DefaultNamespace is the tenant boundary of every name that states none.
@@ -17,6 +20,28 @@ func (id StreamID) IsZero() bool { return id == StreamID{} }
 
 // String writes the ID as Kafka does: URL-safe base64 without padding, 22 characters.
 func (id StreamID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// Partition is one partition of a stream, by the ID that is never reused.
+type Partition struct {
+	Stream StreamID
+	Index  int32
+}
+
+// Compare orders partitions by stream, then by index.
+func (p Partition) Compare(o Partition) int {
+	return cmp.Or(bytes.Compare(p.Stream[:], o.Stream[:]), cmp.Compare(p.Index, o.Index))
+}
+
+// GroupKey names a group: the name is unique within its namespace, among groups of all types.
+type GroupKey struct {
+	Namespace string
+	Group     string // never empty for a group with members; at most 32,767 bytes
+}
+
+// Compare orders groups by namespace, then by name.
+func (k GroupKey) Compare(o GroupKey) int {
+	return cmp.Or(strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Group, o.Group))
+}
 
 // LogID identifies the log of one partition. Shard 0 allocates it when the partition is
 // created; it is at least 1 and never reused, so storage needs no names.

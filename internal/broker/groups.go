@@ -8,7 +8,6 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
-	"godwit/internal/coord/streams"
 	"godwit/internal/shard"
 )
 
@@ -23,7 +22,7 @@ func asError(err error) *base.Error {
 
 // JoinGroup waits until the group's join phase ends, or ctx. A streams group without members gives up its name.
 func (b *Broker) JoinGroup(ctx context.Context, req group.JoinRequest) group.JoinResponse {
-	if err := b.engine.ReleaseStreamsName(ctx, streams.Key(req.Key)); err != nil {
+	if err := b.engine.ReleaseStreamsName(ctx, req.Key); err != nil {
 		return group.JoinResponse{Err: asError(err), MemberID: req.MemberID, Generation: -1}
 	}
 	unique := b.engine.NewUUID()

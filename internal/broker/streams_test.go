@@ -49,7 +49,7 @@ func (r *rig) startApp(member string) int32 {
 
 func (r *rig) commitApp(member string, epoch int32, partition group.Partition) *base.Error {
 	r.t.Helper()
-	out := r.CommitOffsets(r.t.Context(), group.CommitRequest{Key: group.Key(app), MemberID: member, Generation: epoch, Retention: -1,
+	out := r.CommitOffsets(r.t.Context(), group.CommitRequest{Key: app, MemberID: member, Generation: epoch, Retention: -1,
 		Offsets: []group.CommitOffset{{Partition: partition, Offset: 5, Epoch: -1}}})
 	return out.Err
 }
@@ -103,13 +103,13 @@ func TestOffsetsOfStreamsGroup(t *testing.T) {
 	wantErr(t, "nobody", r.commitApp("", -1, p), base.CodeUnknownMember)
 	member := "m"
 	fetch := func(epoch int32) *base.Error {
-		return r.FetchOffsets(t.Context(), group.FetchOffsetsRequest{Key: group.Key(app), MemberID: &member, Epoch: epoch, All: true}).Err
+		return r.FetchOffsets(t.Context(), group.FetchOffsetsRequest{Key: app, MemberID: &member, Epoch: epoch, All: true}).Err
 	}
 	if err := fetch(epoch); err != nil {
 		t.Error(err)
 	}
 	wantErr(t, "fetch", fetch(epoch-1), base.CodeStaleMember)
-	forget := group.DeleteOffsetsRequest{Key: group.Key(app), Partitions: []group.NamedPartition{{Partition: p, Name: "words"}}}
+	forget := group.DeleteOffsetsRequest{Key: app, Partitions: []group.NamedPartition{{Partition: p, Name: "words"}}}
 	wantErr(t, "forget what is read", r.DeleteOffsets(t.Context(), forget).Errs[0], base.CodeGroupSubscribed)
 	if err := r.DeleteStreamsGroup(t.Context(), app); base.CodeOf(err) != base.CodeNonEmptyGroup {
 		t.Errorf("deleted with a member: %v", err)
@@ -137,7 +137,7 @@ func TestOffsetsOfStreamsGroup(t *testing.T) {
 		t.Errorf("there are %+v, %v", groups, err)
 	}
 	r.must(r.DeleteStreamsGroup(t.Context(), app))
-	if out := r.FetchOffsets(t.Context(), group.FetchOffsetsRequest{Key: group.Key(app), Epoch: -1, All: true}); len(out.Offsets) != 0 {
+	if out := r.FetchOffsets(t.Context(), group.FetchOffsetsRequest{Key: app, Epoch: -1, All: true}); len(out.Offsets) != 0 {
 		t.Errorf("deleted, and offsets are %+v", out.Offsets)
 	}
 }
@@ -152,18 +152,18 @@ func TestNamesOfStreamsGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.startApp("m")
-	if out := r.FetchOffsets(t.Context(), group.FetchOffsetsRequest{Key: group.Key(app), Epoch: -1, All: true}); len(out.Offsets) != 1 {
+	if out := r.FetchOffsets(t.Context(), group.FetchOffsetsRequest{Key: app, Epoch: -1, All: true}); len(out.Offsets) != 1 {
 		t.Errorf("offsets: %+v", out.Offsets)
 	}
 	list := r.ListGroups(t.Context(), group.ListRequest{Namespace: app.Namespace})
 	if len(list.Groups) != 0 {
 		t.Errorf("listed: %+v", list.Groups)
 	}
-	shared := r.ShareHeartbeat(t.Context(), share.HeartbeatRequest{Key: share.Key(app), MemberID: "s", Subscribed: true, Topics: []string{"words"}})
+	shared := r.ShareHeartbeat(t.Context(), share.HeartbeatRequest{Key: app, MemberID: "s", Subscribed: true, Topics: []string{"words"}})
 	wantErr(t, "share member", shared.Err, base.CodeUnknownGroup)
-	consumer := r.ConsumerHeartbeat(t.Context(), group.ConsumerHeartbeatRequest{Key: group.Key(app), MemberID: "c", Topics: []string{"words"}, OwnedSaid: true, RebalanceTimeout: 5_000})
+	consumer := r.ConsumerHeartbeat(t.Context(), group.ConsumerHeartbeatRequest{Key: app, MemberID: "c", Topics: []string{"words"}, OwnedSaid: true, RebalanceTimeout: 5_000})
 	wantErr(t, "consumer", consumer.Err, base.CodeUnknownGroup)
-	join := group.JoinRequest{Key: group.Key(app), MemberID: "", ProtocolType: "consumer", Protocols: []group.Protocol{{Name: "range"}}, SessionTimeout: 10_000, RebalanceTimeout: 10_000, RequireKnownID: true}
+	join := group.JoinRequest{Key: app, MemberID: "", ProtocolType: "consumer", Protocols: []group.Protocol{{Name: "range"}}, SessionTimeout: 10_000, RebalanceTimeout: 10_000, RequireKnownID: true}
 	wantErr(t, "classic member", r.JoinGroup(t.Context(), join).Err, base.CodeInconsistentProtocol)
 	r.beatApp("m", streams.EpochLeave)
 	// Without members, it gives up its name in turn.
@@ -173,7 +173,7 @@ func TestNamesOfStreamsGroups(t *testing.T) {
 	}
 	// A group that is shared is not for streams.
 	app2 := streams.Key{Namespace: app.Namespace, Group: "shared"}
-	r.ShareHeartbeat(t.Context(), share.HeartbeatRequest{Key: share.Key(app2), MemberID: "s", Subscribed: true, Topics: []string{"words"}})
+	r.ShareHeartbeat(t.Context(), share.HeartbeatRequest{Key: app2, MemberID: "s", Subscribed: true, Topics: []string{"words"}})
 	out := r.StreamsHeartbeat(t.Context(), streams.HeartbeatRequest{Key: app2, MemberID: "m", Rebalance: 1, Topology: counting()})
 	wantErr(t, "streams member", out.Err, base.CodeUnknownGroup)
 	if d := r.DescribeStreamsGroups(t.Context(), app2.Namespace, []string{"shared"}); d[0].Err == nil || !strings.Contains(d[0].Err.Msg, "not a streams group") {

@@ -113,11 +113,7 @@ func (b *Broker) AddTxnPartitions(ctx context.Context, p TxnProducer, partitions
 
 // joinTxn has partitions join a transaction, and answers for each.
 func (b *Broker) joinTxn(ctx context.Context, p TxnProducer, partitions []group.Partition, how txn.Joining) []error {
-	req := txn.AddPartitionsRequest{Key: p.key(), ProducerID: p.ProducerID, Epoch: p.Epoch, Joining: how,
-		Partitions: make([]txn.Partition, len(partitions))}
-	for i, at := range partitions {
-		req.Partitions[i] = txn.Partition(at)
-	}
+	req := txn.AddPartitionsRequest{Key: p.key(), ProducerID: p.ProducerID, Epoch: p.Epoch, Joining: how, Partitions: partitions}
 	var out []error
 	err := b.decideTxn(ctx, req.Key, func(c *txn.Coordinator, now int64) *base.Error {
 		out = c.AddPartitions(now, &req)

@@ -119,8 +119,8 @@ func TestConsumerGroupConfig(t *testing.T) {
 	if out := r.consumers("a", 0, "jobs"); out.Interval != 5_000 {
 		t.Fatalf("joined: %+v", out)
 	}
-	r.must(r.ShareDecide(ctx, share.Key(readers), func(c *share.Coordinator, _ int64, _ bool) {
-		c.SetConfig(share.Key(readers), map[string]string{"consumer.heartbeat.interval.ms": "7000"})
+	r.must(r.ShareDecide(ctx, readers, func(c *share.Coordinator, _ int64, _ bool) {
+		c.SetConfig(readers, map[string]string{"consumer.heartbeat.interval.ms": "7000"})
 	}))
 	if out := r.consumers("a", 2); out.Interval != 7_000 {
 		t.Fatalf("configured: %+v", out)

@@ -292,6 +292,24 @@ func (e *Engine) Call(ctx context.Context, id base.ShardID, fn func(m *shard.Mac
 	return err
 }
 
+// consult has the loop of a shard run fn, and waits until fn, or what it sets going there, calls reply, which it has to do once. It
+// returns what reply was given. When ctx ends first, fn has run or never will.
+func (e *Engine) consult(ctx context.Context, id base.ShardID, fn func(l *loop, reply func(error))) error {
+	done, t := make(chan struct{}), newTicket()
+	var failure error
+	e.loop(id).post(message{call: func(l *loop) {
+		if t.use() {
+			fn(l, func(err error) { failure = err; close(done) })
+			t.done()
+		}
+	}})
+	if err := e.await(ctx, done); err != nil {
+		t.withdraw()
+		return err
+	}
+	return failure
+}
+
 // Decide runs fn in the loop of a shard; the command that it returns is proposed at once, and Decide waits for it
 // to be applied. A nil command with a nil error means that there is nothing to do.
 func (e *Engine) Decide(ctx context.Context, id base.ShardID, fn func(m *shard.Machine, now int64) (*shard.Command, error)) (*shard.Applied, error) {

@@ -8,7 +8,6 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
-	"godwit/internal/coord/share"
 	"godwit/internal/meta"
 	"godwit/internal/shard"
 )
@@ -53,7 +52,7 @@ func (h *groupHost) lead(l *loop) {
 	opts := l.e.opts.Groups
 	opts.Taken = func(k group.Key) bool { return l.shares.exists(k) || l.streams.exists(k) }
 	opts.Streams = streamsOffsets{l}
-	opts.Consumer.Configs = func(k group.Key) map[string]string { return l.e.groupConfigs.get(share.Key(k)) }
+	opts.Consumer.Configs = func(k group.Key) map[string]string { return l.e.groupConfigs.get(k) }
 	h.coord = group.NewCoordinator(opts, l.m.Offsets, l.now())
 	h.view, h.last = nil, nil
 	if h.waiters == nil {
@@ -206,45 +205,20 @@ func (e *Engine) GroupDecide(ctx context.Context, k group.Key, fn func(c *group.
 // GroupHeartbeat is GroupDecide for a request of a group of the consumer protocol: replies of other requests, which fn returns,
 // are delivered, and the answer waits for the changes on which it rests, be they those of an earlier request.
 func (e *Engine) GroupHeartbeat(ctx context.Context, k group.Key, fn func(c *group.Coordinator, now int64) []group.Reply) error {
-	done, t := make(chan struct{}), newTicket()
-	var failure error
-	e.loop(e.View().GroupShard(k.Namespace, k.Group)).post(message{call: func(l *loop) {
-		if !t.use() {
-			return
-		}
-		defer t.done()
+	return e.consult(ctx, e.View().GroupShard(k.Namespace, k.Group), func(l *loop, reply func(error)) {
 		var replies []group.Reply
 		l.groups.decide(l, func(c *group.Coordinator, now int64) []group.Command {
 			replies = fn(c, now)
 			return nil
 		}, true, func(err error) {
 			l.groups.deliver(replies) // of a classic group that was: they only tell to join again
-			failure = err
-			close(done)
+			reply(err)
 		})
-	}})
-	if err := e.await(ctx, done); err != nil {
-		t.withdraw()
-		return err
-	}
-	return failure
+	})
 }
 
 func (e *Engine) groupDecide(ctx context.Context, id base.ShardID, fn func(c *group.Coordinator, now int64) []group.Command) error {
-	done, t := make(chan struct{}), newTicket()
-	var failure error
-	e.loop(id).post(message{call: func(l *loop) {
-		if !t.use() {
-			return
-		}
-		defer t.done()
-		l.groups.decide(l, fn, false, func(err error) { failure = err; close(done) })
-	}})
-	if err := e.await(ctx, done); err != nil {
-		t.withdraw()
-		return err
-	}
-	return failure
+	return e.consult(ctx, id, func(l *loop, reply func(error)) { l.groups.decide(l, fn, false, reply) })
 }
 
 // EachGroupShard is GroupDecide for every shard that may have groups, one after the other.

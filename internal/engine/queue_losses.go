@@ -19,29 +19,18 @@ type logTrim struct {
 
 // trim proposes trims of one shard, with what they cost the queues there, and has the queues follow.
 func (e *Engine) trim(ctx context.Context, id base.ShardID, trims []logTrim) error {
-	done, t := make(chan struct{}), newTicket()
-	var failure error
-	e.loop(id).post(message{call: func(l *loop) {
-		if !t.use() {
-			return
-		}
+	return e.consult(ctx, id, func(l *loop, reply func(error)) {
 		c := &shard.Command{}
 		for i := range trims {
 			tr := trims[i].Trim
 			tr.Losses = append(tr.Losses, l.queueLosses(&trims[i])...)
 			c.Trim = append(c.Trim, tr)
 		}
-		t.done()
-		l.command(c, func(_ *shard.Applied, err error) { failure = err; close(done) })
+		l.command(c, func(_ *shard.Applied, err error) { reply(err) })
 		for i := range trims {
 			l.queues.follow(l, trims[i].Log, trims[i].Start)
 		}
-	}})
-	if err := e.await(ctx, done); err != nil {
-		t.withdraw()
-		return err
-	}
-	return failure
+	})
 }
 
 // queueLosses says what a trim takes from the queues of its log: records that they had not done with, be it that nobody
@@ -89,7 +78,7 @@ func (e *Engine) queuePositions(ctx context.Context, plans []trimPlan, out map[g
 			for _, p := range of {
 				at := group.Partition{Stream: p.stream.ID, Index: p.partition}
 				m.QueuesOf(p.stream.Partitions[p.partition].Log, func(k shard.QueueKey, q *queue.Queue) {
-					out[at] = append(out[at], position{group.Key(k.Group), q.End()})
+					out[at] = append(out[at], position{k.Group, q.End()})
 				})
 			}
 		})

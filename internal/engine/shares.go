@@ -156,31 +156,20 @@ func (h *shareHost) tick(l *loop) {
 }
 
 // exists reports whether the name is taken by a share group.
-func (h *shareHost) exists(k group.Key) bool { return h.coord != nil && h.coord.Exists(share.Key(k)) }
+func (h *shareHost) exists(k group.Key) bool { return h.coord != nil && h.coord.Exists(k) }
 
 // ShareDecide runs fn in the coordinator of a share group, and returns when what it decided, and what its answer may
 // rest on, is committed. taken reports whether the name belongs to a group of another type.
 func (e *Engine) ShareDecide(ctx context.Context, k share.Key, fn func(c *share.Coordinator, now int64, taken bool)) error {
 	return e.shareDecide(ctx, e.View().GroupShard(k.Namespace, k.Group), func(l *loop, c *share.Coordinator, now int64) {
-		fn(c, now, !c.Exists(k) && (l.streams.exists(group.Key(k)) || l.groups.coord != nil && l.groups.coord.Exists(group.Key(k))))
+		fn(c, now, !c.Exists(k) && (l.streams.exists(k) || l.groups.coord != nil && l.groups.coord.Exists(k)))
 	})
 }
 
 func (e *Engine) shareDecide(ctx context.Context, id base.ShardID, fn func(l *loop, c *share.Coordinator, now int64)) error {
-	done, t := make(chan struct{}), newTicket()
-	var failure error
-	e.loop(id).post(message{call: func(l *loop) {
-		if !t.use() {
-			return
-		}
-		defer t.done()
-		l.shares.decide(l, func(c *share.Coordinator, now int64) { fn(l, c, now) }, func(err error) { failure = err; close(done) })
-	}})
-	if err := e.await(ctx, done); err != nil {
-		t.withdraw()
-		return err
-	}
-	return failure
+	return e.consult(ctx, id, func(l *loop, reply func(error)) {
+		l.shares.decide(l, func(c *share.Coordinator, now int64) { fn(l, c, now) }, reply)
+	})
 }
 
 // EachShareShard runs fn in the coordinator of every shard that may have groups, one after the other.
@@ -195,10 +184,7 @@ func (e *Engine) EachShareShard(ctx context.Context, fn func(c *share.Coordinato
 
 // ShareSettled waits until nothing is to be done any more for the queues of a share group.
 func (e *Engine) ShareSettled(ctx context.Context, k share.Key) error {
-	done := make(chan struct{})
-	var failure error
-	reply := func(err error) { failure = err; close(done) }
-	e.loop(e.View().GroupShard(k.Namespace, k.Group)).post(message{call: func(l *loop) {
+	return e.consult(ctx, e.View().GroupShard(k.Namespace, k.Group), func(l *loop, reply func(error)) {
 		h := &l.shares
 		switch {
 		case h.coord == nil:
@@ -208,11 +194,7 @@ func (e *Engine) ShareSettled(ctx context.Context, k share.Key) error {
 		default:
 			h.idle[k] = append(h.idle[k], reply)
 		}
-	}})
-	if err := e.await(ctx, done); err != nil {
-		return err
-	}
-	return failure
+	})
 }
 
 // GroupConfig is the explicit configuration of a group, whatever its type; not to be written to.

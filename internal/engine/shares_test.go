@@ -125,7 +125,7 @@ func TestShareGroupNames(t *testing.T) {
 	}
 	r.beats("m", 0, "jobs")
 	l := r.loop(r.View().GroupShard(workers.Namespace, workers.Group))
-	if !l.shares.exists(group.Key(workers)) || l.shares.exists(group.Key{Namespace: base.DefaultNamespace, Group: "readers"}) {
+	if !l.shares.exists(workers) || l.shares.exists(group.Key{Namespace: base.DefaultNamespace, Group: "readers"}) {
 		t.Error("names of share groups are mistaken")
 	}
 	var names []string

@@ -6,7 +6,6 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/group"
-	"godwit/internal/coord/share"
 	"godwit/internal/coord/streams"
 	"godwit/internal/meta"
 	"godwit/internal/shard"
@@ -43,7 +42,7 @@ func streamsTopic(s *meta.Stream, ok bool) (streams.Topic, bool) {
 // lead makes a coordinator from what is committed.
 func (h *streamsHost) lead(l *loop) {
 	opts := l.e.opts.Streams
-	opts.Configs = func(k streams.Key) map[string]string { return l.e.groupConfigs.get(share.Key(k)) }
+	opts.Configs = func(k streams.Key) map[string]string { return l.e.groupConfigs.get(k) }
 	h.view = l.e.View()
 	h.coord, h.last = streams.NewCoordinator(opts, l.m.Streams, streamsTopics{h.view}, l.now()), nil
 }
@@ -100,7 +99,7 @@ func (h *streamsHost) tick(l *loop) {
 
 // exists reports whether the name is taken by a streams group.
 func (h *streamsHost) exists(k group.Key) bool {
-	return h.coord != nil && h.coord.Exists(streams.Key(k))
+	return h.coord != nil && h.coord.Exists(k)
 }
 
 // streamsOffsets is what the coordinator of groups has to know of streams groups, whose offsets it keeps.
@@ -110,21 +109,21 @@ func (s streamsOffsets) Exists(k group.Key) bool { return s.l.streams.exists(k) 
 
 func (s streamsOffsets) CheckCommit(req *group.CommitRequest) *base.Error {
 	check := &streams.CommitCheck{
-		Key: streams.Key(req.Key), MemberID: req.MemberID, Epoch: req.Generation,
+		Key: req.Key, MemberID: req.MemberID, Epoch: req.Generation,
 		Anonymous: req.Anonymous(), Transactional: req.Transactional(), Classic: req.Classic,
 	}
 	for _, at := range req.Offsets {
-		check.Partitions = append(check.Partitions, streams.Partition(at.Partition))
+		check.Partitions = append(check.Partitions, at.Partition)
 	}
 	return s.l.streams.leader(s.l).CheckCommit(check)
 }
 
 func (s streamsOffsets) CheckFetch(req *group.FetchOffsetsRequest) *base.Error {
-	return s.l.streams.coord.CheckFetch(streams.Key(req.Key), req.MemberID, req.Epoch)
+	return s.l.streams.coord.CheckFetch(req.Key, req.MemberID, req.Epoch)
 }
 
 func (s streamsOffsets) Reads(k group.Key, topic string) bool {
-	return s.l.streams.coord.Reads(streams.Key(k), topic)
+	return s.l.streams.coord.Reads(k, topic)
 }
 
 // StreamsDecide runs fn in the coordinator of a streams group, and returns when what it decided, and what its answer may
@@ -133,25 +132,14 @@ func (s streamsOffsets) Reads(k group.Key, topic string) bool {
 func (e *Engine) StreamsDecide(ctx context.Context, k streams.Key, fn func(c *streams.Coordinator, now int64, taken bool)) error {
 	return e.streamsDecide(ctx, e.View().GroupShard(k.Namespace, k.Group), func(l *loop, c *streams.Coordinator, now int64) {
 		groups := l.groups.coord
-		fn(c, now, !c.Exists(k) && (l.shares.exists(group.Key(k)) || groups != nil && !groups.Vacant(group.Key(k))))
+		fn(c, now, !c.Exists(k) && (l.shares.exists(k) || groups != nil && !groups.Vacant(k)))
 	})
 }
 
 func (e *Engine) streamsDecide(ctx context.Context, id base.ShardID, fn func(l *loop, c *streams.Coordinator, now int64)) error {
-	done, t := make(chan struct{}), newTicket()
-	var failure error
-	e.loop(id).post(message{call: func(l *loop) {
-		if !t.use() {
-			return
-		}
-		defer t.done()
-		l.streams.decide(l, func(c *streams.Coordinator, now int64) { fn(l, c, now) }, func(err error) { failure = err; close(done) })
-	}})
-	if err := e.await(ctx, done); err != nil {
-		t.withdraw()
-		return err
-	}
-	return failure
+	return e.consult(ctx, id, func(l *loop, reply func(error)) {
+		l.streams.decide(l, func(c *streams.Coordinator, now int64) { fn(l, c, now) }, reply)
+	})
 }
 
 // EachStreamsShard runs fn in the coordinator of every shard that may have groups, one after the other.
@@ -174,7 +162,7 @@ func (e *Engine) DeleteStreamsGroup(ctx context.Context, k streams.Key) error {
 			return
 		}
 		l.groups.decide(l, func(groups *group.Coordinator, _ int64) []group.Command {
-			if cmd := groups.DeleteStreams(group.Key(k)); cmd != nil {
+			if cmd := groups.DeleteStreams(k); cmd != nil {
 				return []group.Command{cmd}
 			}
 			return nil
@@ -197,7 +185,7 @@ func (e *Engine) expireStreams(ctx context.Context) error {
 	for _, id := range e.View().GroupShards() {
 		err := e.streamsDecide(ctx, id, func(l *loop, c *streams.Coordinator, _ int64) {
 			if groups := l.groups.coord; groups != nil {
-				c.Expire(func(k streams.Key) bool { return groups.HasOffsets(group.Key(k)) })
+				c.Expire(func(k streams.Key) bool { return groups.HasOffsets(k) })
 			}
 		})
 		if err != nil {

@@ -62,9 +62,9 @@ func TestStreamsGroupOutlivesTheBroker(t *testing.T) {
 	// Offsets are for its members only.
 	commit := func(member string, epoch int32) (out group.CommitResponse) {
 		at := group.CommitOffset{Partition: group.Partition{Stream: s.ID}, Offset: 1, Epoch: -1}
-		r.must(r.GroupDecide(ctx, group.Key(app), func(c *group.Coordinator, now int64) []group.Command {
+		r.must(r.GroupDecide(ctx, app, func(c *group.Coordinator, now int64) []group.Command {
 			var cmd *group.CommitOffsets
-			if cmd, out = c.Commit(now, &group.CommitRequest{Key: group.Key(app), MemberID: member, Generation: epoch, Retention: -1, Offsets: []group.CommitOffset{at}}); cmd != nil {
+			if cmd, out = c.Commit(now, &group.CommitRequest{Key: app, MemberID: member, Generation: epoch, Retention: -1, Offsets: []group.CommitOffset{at}}); cmd != nil {
 				return []group.Command{cmd}
 			}
 			return nil
@@ -84,8 +84,8 @@ func TestStreamsGroupOutlivesTheBroker(t *testing.T) {
 	if d := r.describeApp(); d.Err == nil {
 		t.Errorf("deleted, and after a power loss there is %+v", d)
 	}
-	r.must(r.GroupDecide(ctx, group.Key(app), func(c *group.Coordinator, _ int64) []group.Command {
-		if c.Exists(group.Key(app)) {
+	r.must(r.GroupDecide(ctx, app, func(c *group.Coordinator, _ int64) []group.Command {
+		if c.Exists(app) {
 			t.Error("the offsets of a group that was deleted are a group")
 		}
 		return nil
@@ -118,13 +118,13 @@ func TestStreamsGroupNames(t *testing.T) {
 	r.create("jobs", 1, nil)
 	r.beats("m", 0, "jobs")
 	var taken bool
-	r.must(r.StreamsDecide(ctx, streams.Key(workers), func(_ *streams.Coordinator, _ int64, is bool) { taken = is }))
+	r.must(r.StreamsDecide(ctx, workers, func(_ *streams.Coordinator, _ int64, is bool) { taken = is }))
 	if !taken {
 		t.Error("the name of a share group is free")
 	}
 	_, err := r.runs("m", 0)
 	r.must(err)
-	r.must(r.ShareDecide(ctx, share.Key(app), func(_ *share.Coordinator, _ int64, is bool) { taken = is }))
+	r.must(r.ShareDecide(ctx, app, func(_ *share.Coordinator, _ int64, is bool) { taken = is }))
 	if !taken {
 		t.Error("the name of a streams group is free")
 	}

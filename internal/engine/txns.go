@@ -228,28 +228,12 @@ func (e *Engine) EachTxnShard(ctx context.Context, fn func(c *txn.Coordinator, n
 }
 
 func (e *Engine) txnDecide(ctx context.Context, id base.ShardID, fn func(c *txn.Coordinator, now int64)) error {
-	done, t := make(chan struct{}), newTicket()
-	var failure error
-	e.loop(id).post(message{call: func(l *loop) {
-		if !t.use() {
-			return
-		}
-		defer t.done()
-		l.txns.decide(l, fn, func(err error) { failure = err; close(done) })
-	}})
-	if err := e.await(ctx, done); err != nil {
-		t.withdraw()
-		return err
-	}
-	return failure
+	return e.consult(ctx, id, func(l *loop, reply func(error)) { l.txns.decide(l, fn, reply) })
 }
 
 // TxnEnded waits until a transaction whose outcome is decided has it in all its partitions and groups.
 func (e *Engine) TxnEnded(ctx context.Context, k txn.Key) error {
-	done := make(chan struct{})
-	var failure error
-	reply := func(err error) { failure = err; close(done) }
-	e.loop(e.View().GroupShard(k.Namespace, k.ID)).post(message{call: func(l *loop) {
+	return e.consult(ctx, e.View().GroupShard(k.Namespace, k.ID), func(l *loop, reply func(error)) {
 		h := &l.txns
 		_, open := l.m.Txns.Ending(k)
 		switch {
@@ -260,9 +244,5 @@ func (e *Engine) TxnEnded(ctx context.Context, k txn.Key) error {
 		default:
 			h.rest(reply)
 		}
-	}})
-	if err := e.await(ctx, done); err != nil {
-		return err
-	}
-	return failure
+	})
 }

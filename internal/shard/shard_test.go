@@ -29,12 +29,12 @@ func commands() []*Command {
 		{Expire: 4},
 		{Drop: []base.LogID{2}, Forget: &id},
 		{Shares: []share.Command{
-			&share.SetConfig{Key: share.Key(key), Values: map[string]string{"share.isolation.level": "read_committed"}},
-			&share.Update{Key: share.Key(key), Queues: []share.QueueChange{{Partition: share.Partition{Stream: id}, Queue: share.Queue{Status: share.Initializing, Version: 1}}}},
+			&share.SetConfig{Key: key, Values: map[string]string{"share.isolation.level": "read_committed"}},
+			&share.Update{Key: key, Queues: []share.QueueChange{{Partition: share.Partition{Stream: id}, Queue: share.Queue{Status: share.Initializing, Version: 1}}}},
 		}},
 		{Streams: []streams.Command{
-			&streams.Update{Key: streams.Key(key), Topology: &streams.Topology{}, Members: []streams.Member{{ID: "m", Status: streams.Stable}}},
-			&streams.Update{Key: streams.Key(key), Removed: []string{"m"}},
+			&streams.Update{Key: key, Topology: &streams.Topology{}, Members: []streams.Member{{ID: "m", Status: streams.Stable}}},
+			&streams.Update{Key: key, Removed: []string{"m"}},
 		}},
 		{Txns: []txn.Command{ongoing(1), &txn.Forget{Key: txn.Key{Namespace: "default", ID: "t"}}}},
 	}

@@ -95,7 +95,7 @@ func (c *Coordinator) keys() map[Key]struct{} {
 func (c *Coordinator) Expire(now int64, name func(base.StreamID) (string, bool)) (out []Command) {
 	c.advance(now)
 	c.expireGuards()
-	for _, k := range slices.SortedFunc(maps.Keys(c.keys()), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.keys()), Key.Compare) {
 		h := c.offsets.groups[k]
 		if h != nil && len(h.offsets) > 0 {
 			if cmd := c.expired(h, name); cmd != nil {

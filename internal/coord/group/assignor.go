@@ -83,7 +83,7 @@ func assignRange(seats []*seat) {
 					n++
 				}
 				for ; n > 0; n-- {
-					m.parts = append(m.parts, Partition{t.ID, int32(next)})
+					m.parts = append(m.parts, Partition{Stream: t.ID, Index: int32(next)})
 					next++
 				}
 			}
@@ -147,7 +147,7 @@ func assignAlike(seats []*seat) {
 	}
 	for _, t := range seats[0].topics {
 		for i := range t.Partitions {
-			p := Partition{t.ID, int32(i)}
+			p := Partition{Stream: t.ID, Index: int32(i)}
 			if _, ok := taken[p]; !ok {
 				give(p)
 			}
@@ -207,7 +207,7 @@ func (b *balance) lightest(id base.StreamID) *seat {
 func (b *balance) assign() {
 	for _, t := range b.topics {
 		for i := range t.Partitions {
-			if p := (Partition{t.ID, int32(i)}); b.owners[p] == nil {
+			if p := (Partition{Stream: t.ID, Index: int32(i)}); b.owners[p] == nil {
 				b.give(p, b.lightest(t.ID))
 			}
 		}
@@ -223,7 +223,7 @@ func (b *balance) assign() {
 	}
 	for _, t := range b.topics {
 		for i := range t.Partitions {
-			p := Partition{t.ID, int32(i)}
+			p := Partition{Stream: t.ID, Index: int32(i)}
 			b.owners[p].parts = append(b.owners[p].parts, p)
 		}
 	}
@@ -234,7 +234,7 @@ func (b *balance) assign() {
 func (b *balance) level(t Topic) (moved bool) {
 	of := map[*seat][]Partition{}
 	for i := range t.Partitions {
-		p := Partition{t.ID, int32(i)}
+		p := Partition{Stream: t.ID, Index: int32(i)}
 		of[b.owners[p]] = append(of[b.owners[p]], p)
 	}
 	for {

@@ -86,7 +86,7 @@ func partitionsOf(owned []Owned) []Partition {
 	return out
 }
 
-func compareOwned(o Owned, p Partition) int { return comparePartitions(o.Partition, p) }
+func compareOwned(o Owned, p Partition) int { return o.Partition.Compare(p) }
 
 // epochOf is the epoch at which a partition in the list was assigned.
 func epochOf(list []Owned, p Partition) (int32, bool) {
@@ -100,7 +100,7 @@ func epochOf(list []Owned, p Partition) (int32, bool) {
 // without lists those of the first list that are not in the second; both are ordered.
 func without(a []Owned, b []Partition) (out []Owned) {
 	for _, o := range a {
-		if _, ok := slices.BinarySearchFunc(b, o.Partition, comparePartitions); !ok {
+		if _, ok := slices.BinarySearchFunc(b, o.Partition, Partition.Compare); !ok {
 			out = append(out, o)
 		}
 	}

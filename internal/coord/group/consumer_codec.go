@@ -148,7 +148,7 @@ func (r *reader) byStream(size int, add func(Partition)) {
 		id := r.stream()
 		for range r.Count(size) {
 			p := Partition{Stream: id, Index: r.Int32()}
-			if !first && comparePartitions(last, p) >= 0 {
+			if !first && last.Compare(p) >= 0 {
 				r.Fail()
 				return
 			}

@@ -12,12 +12,12 @@ import (
 
 // saved is a change with something in every field.
 func savedConsumers() *SaveConsumers {
-	p := Partition{base.StreamID{15: 7}, 3}
+	p := Partition{Stream: base.StreamID{15: 7}, Index: 3}
 	return &SaveConsumers{
-		Key: Key{"default", "g"}, Head: ConsumerHead{Epoch: 3, AssignmentEpoch: 2, AssignedAt: 1, Hash: 9}, Removed: []string{"n"},
+		Key: Key{Namespace: "default", Group: "g"}, Head: ConsumerHead{Epoch: 3, AssignmentEpoch: 2, AssignedAt: 1, Hash: 9}, Removed: []string{"n"},
 		Members: []Consumer{{
 			MemberID: "m", InstanceID: "i", Rack: "r", ClientID: "c", ClientHost: "/h", Rebalance: 4, Topics: []string{"t"}, Regex: "x", Assignor: "range",
-			Epoch: 2, Previous: 1, State: Unrevoked, Assigned: []Owned{{p, 2}}, Revoking: []Owned{{Partition{p.Stream, 4}, 1}}, Target: []Partition{p},
+			Epoch: 2, Previous: 1, State: Unrevoked, Assigned: []Owned{{p, 2}}, Revoking: []Owned{{Partition{Stream: p.Stream, Index: 4}, 1}}, Target: []Partition{p},
 			Classic: &ClassicClient{Session: 5, Protocols: []Protocol{{"range", []byte{8}}}},
 		}},
 	}
@@ -109,7 +109,7 @@ func FuzzAssignment(f *testing.F) {
 
 // FuzzClassicSubscription reads what members of the classic protocol offer.
 func FuzzClassicSubscription(f *testing.F) {
-	f.Add(cooperative([]string{"t"}, []Partition{{stream("t"), 1}}))
+	f.Add(cooperative([]string{"t"}, []Partition{{Stream: stream("t"), Index: 1}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, ok := parseSubscription(b)
 		if !ok {

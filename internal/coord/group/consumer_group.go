@@ -248,14 +248,14 @@ func (g *consumerGroup) check() {
 		invariants.Check(m.Epoch <= g.AssignmentEpoch, "group %v: member %s at epoch %d above %d", g.key, id, m.Epoch, g.AssignmentEpoch)
 		invariants.Check(len(m.Revoking) == 0 || m.State == Unrevoked, "group %v: member %s has %d partitions to give up in state %d", g.key, id, len(m.Revoking), m.State)
 		for _, list := range [][]Owned{m.Assigned, m.Revoking} {
-			invariants.Check(slices.IsSortedFunc(list, func(a, b Owned) int { return comparePartitions(a.Partition, b.Partition) }),
+			invariants.Check(slices.IsSortedFunc(list, func(a, b Owned) int { return a.Partition.Compare(b.Partition) }),
 				"group %v: partitions of %s are out of order", g.key, id)
 			owned += len(list)
 			for _, o := range list {
 				invariants.Check(g.owners[o.Partition] == m, "group %v: %v is of member %s and filed under another", g.key, o.Partition, id)
 			}
 		}
-		invariants.Check(slices.IsSortedFunc(m.Target, comparePartitions), "group %v: target of %s is out of order", g.key, id)
+		invariants.Check(slices.IsSortedFunc(m.Target, Partition.Compare), "group %v: target of %s is out of order", g.key, id)
 		for _, p := range m.Target {
 			invariants.Check(targets[p] == "", "group %v: %v is meant for %s and %s", g.key, p, targets[p], id)
 			targets[p] = id

@@ -71,7 +71,7 @@ type player struct {
 
 const bandSession, bandRebalance = 6_000, 8_000
 
-var bandKey = Key{"default", "g"}
+var bandKey = Key{Namespace: "default", Group: "g"}
 
 func newBand(t *rapid.T) *band {
 	b := &band{t: t, opts: DefaultOptions(), offsets: NewOffsets(), topics: topicTable{"t": 3, "u": 2}, now: 1, waiting: map[uint64]*player{}}
@@ -364,7 +364,7 @@ func (p *player) beaten(out *ConsumerHeartbeatResponse, sent int64) {
 		p.lease = min(p.lease, p.limit)
 	}
 	keep = append(keep, out.Assignment...)
-	slices.SortFunc(keep, comparePartitions)
+	slices.SortFunc(keep, Partition.Compare)
 	p.owned = slices.Compact(keep)
 	p.commit()
 }
@@ -467,9 +467,9 @@ func (p *player) hasSynced(r *SyncResponse) {
 			p.b.t.Fatalf("%s got an assignment that it cannot read: %q", p.id, r.Assignment)
 		}
 		for _, at := range list {
-			p.owned = append(p.owned, Partition{stream(at.topic), at.index})
+			p.owned = append(p.owned, Partition{Stream: stream(at.topic), Index: at.index})
 		}
-		slices.SortFunc(p.owned, comparePartitions)
+		slices.SortFunc(p.owned, Partition.Compare)
 	}
 	p.lease = p.b.now + bandSession
 }
@@ -581,7 +581,7 @@ func (b *band) settle() {
 		for name, n := range b.topics {
 			if slices.Contains(p.topics, name) || p.regex != "" && (name == "u" || name == "v") {
 				for i := range n {
-					want[Partition{stream(name), int32(i)}] = true
+					want[Partition{Stream: stream(name), Index: int32(i)}] = true
 				}
 			}
 		}

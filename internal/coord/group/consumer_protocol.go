@@ -196,9 +196,9 @@ func (c *Coordinator) named(list []Partition) (out []namedPartition) {
 func (c *Coordinator) identified(namespace string, list []namedPartition) (out []Partition) {
 	for _, p := range list {
 		if t, ok := c.topics.ByName(namespace, p.topic); ok {
-			out = append(out, Partition{t.ID, p.index})
+			out = append(out, Partition{Stream: t.ID, Index: p.index})
 		}
 	}
-	slices.SortFunc(out, comparePartitions)
+	slices.SortFunc(out, Partition.Compare)
 	return slices.Compact(out)
 }

@@ -64,7 +64,7 @@ func (c *Coordinator) narrow(g *consumerGroup, m *Consumer, owned []Partition, s
 		return
 	}
 	drop = append(drop, m.Revoking...)
-	slices.SortFunc(drop, func(a, b Owned) int { return comparePartitions(a.Partition, b.Partition) })
+	slices.SortFunc(drop, func(a, b Owned) int { return a.Partition.Compare(b.Partition) })
 	m.Previous, m.Assigned = m.Epoch, keep
 	if owns(drop, owned, said) {
 		m.State, m.Revoking = Unrevoked, drop
@@ -105,7 +105,7 @@ func (c *Coordinator) proceed(g *consumerGroup, was *consumer, m *Consumer, owne
 		}
 		keep = append(keep, Owned{p, g.AssignmentEpoch})
 	}
-	slices.SortFunc(keep, func(a, b Owned) int { return comparePartitions(a.Partition, b.Partition) })
+	slices.SortFunc(keep, func(a, b Owned) int { return a.Partition.Compare(b.Partition) })
 	m.Assigned = keep
 }
 
@@ -128,7 +128,7 @@ func (c *Coordinator) assignIfDue(g *consumerGroup) {
 	seats := c.seats(g)
 	c.assignor(g).assign(seats)
 	for _, s := range seats {
-		slices.SortFunc(s.parts, comparePartitions)
+		slices.SortFunc(s.parts, Partition.Compare)
 		m := g.members[s.id]
 		if slices.Equal(s.parts, m.Target) {
 			continue

@@ -74,7 +74,7 @@ func NewCoordinator(opts Options, offsets *Offsets, now int64) *Coordinator {
 		consumers: map[Key]*consumerGroup{}, topics: noTopics{}, view: 1,
 		assignors: assignorsOf(opts.Consumer.Assignors),
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(offsets.groups), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(offsets.groups), Key.Compare) {
 		if s := offsets.saved(k); s != nil {
 			c.takeOverConsumers(k, s)
 		}
@@ -247,7 +247,7 @@ func (c *Coordinator) Cancel(now int64, token uint64) []Reply {
 // Resign answers all that wait with the error, in the order of groups and of joining: the shard has another
 // leader, or stops. The coordinator is of no use afterwards.
 func (c *Coordinator) Resign(err *base.Error) []Reply {
-	for _, k := range slices.SortedFunc(maps.Keys(c.groups), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.groups), Key.Compare) {
 		for _, m := range c.groups[k].order {
 			c.failJoin(m, m.id, err)
 			c.failSync(m, err)

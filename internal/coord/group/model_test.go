@@ -60,7 +60,7 @@ func newWorld(t *rapid.T) *world {
 	w.opts.MaxSize = rapid.SampledFrom([]int{2, 100}).Draw(t, "size")
 	w.c = NewCoordinator(w.opts, w.offsets, w.now)
 	for i, instance := range []string{"", "", "i0", "i1", "i1", ""} {
-		c := &client{key: Key{"default", "g"}, generation: -1, instance: instance}
+		c := &client{key: Key{Namespace: "default", Group: "g"}, generation: -1, instance: instance}
 		if i == 5 {
 			c.key.Group = "other"
 		}
@@ -145,7 +145,7 @@ func (w *world) commit() {
 	c := w.pick(false)
 	cmd, _ := w.c.Commit(w.now, &CommitRequest{
 		Key: c.key, Generation: c.generation, MemberID: c.id, InstanceID: c.instance, Retention: -1,
-		Offsets: []CommitOffset{{Partition: Partition{base.StreamID{1}, 0}, Offset: int64(w.tokens)}},
+		Offsets: []CommitOffset{{Partition: Partition{Stream: base.StreamID{1}}, Offset: int64(w.tokens)}},
 	})
 	if cmd != nil {
 		w.journal = append(w.journal, cmd)

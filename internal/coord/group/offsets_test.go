@@ -110,11 +110,11 @@ func (w *twin) applyTxn(c *TxnCommitOffsets) {
 
 // genKey and the like draw from few values, so that commands meet.
 func genKey(t *rapid.T) Key {
-	return Key{rapid.SampledFrom([]string{"default", "tenant"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group")}
+	return Key{Namespace: rapid.SampledFrom([]string{"default", "tenant"}).Draw(t, "namespace"), Group: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group")}
 }
 
 func genPartition(t *rapid.T) Partition {
-	return Partition{base.StreamID{rapid.ByteRange(0, 2).Draw(t, "stream")}, rapid.Int32Range(0, 2).Draw(t, "partition")}
+	return Partition{Stream: base.StreamID{rapid.ByteRange(0, 2).Draw(t, "stream")}, Index: rapid.Int32Range(0, 2).Draw(t, "partition")}
 }
 
 func genCommand(t *rapid.T) Command {
@@ -242,12 +242,12 @@ func compareUnstable(t *rapid.T, o *Offsets, w *twin) {
 	req := &FetchOffsetsRequest{Stable: true}
 	for s := range byte(3) {
 		for p := range int32(3) {
-			req.Partitions = append(req.Partitions, Partition{base.StreamID{s}, p})
+			req.Partitions = append(req.Partitions, Partition{Stream: base.StreamID{s}, Index: p})
 		}
 	}
 	for _, ns := range []string{"default", "tenant"} {
 		for _, name := range []string{"a", "b", "c"} {
-			req.Key = Key{ns, name}
+			req.Key = Key{Namespace: ns, Group: name}
 			got := o.Fetch(req)
 			for i, p := range req.Partitions {
 				want := w.unstable(req.Key, p)
@@ -267,7 +267,7 @@ func compareUnstable(t *rapid.T, o *Offsets, w *twin) {
 
 // TestFormats pins the bytes of the journal and the checkpoint.
 func TestFormats(t *testing.T) {
-	k, p := Key{"default", "g"}, Partition{base.StreamID{15: 7}, 3}
+	k, p := Key{Namespace: "default", Group: "g"}, Partition{Stream: base.StreamID{15: 7}, Index: 3}
 	const stream = "00000000000000000000000000000007"
 	record := Record{Time: 1, Generation: 2, ProtocolType: "consumer", Protocol: "range", Leader: "m", Members: []MemberRecord{{
 		MemberID: "m", InstanceID: "i", ClientID: "c", ClientHost: "/h", SessionTimeout: 3, RebalanceTimeout: 4,
@@ -305,7 +305,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestDamageIsReported(t *testing.T) {
-	whole := AppendCommand(nil, &CommitOffsets{Key: Key{"default", "g"}, Offsets: []CommitOffset{{Metadata: "x"}}})
+	whole := AppendCommand(nil, &CommitOffsets{Key: Key{Namespace: "default", Group: "g"}, Offsets: []CommitOffset{{Metadata: "x"}}})
 	for n := range whole {
 		if c, err := DecodeCommand(whole[:n]); err == nil {
 			t.Errorf("the first %d bytes of %d passed as %+v", n, len(whole), c)
@@ -319,9 +319,9 @@ func TestDamageIsReported(t *testing.T) {
 		}
 	}
 	o := NewOffsets()
-	o.Apply(&CommitOffsets{Key: Key{"default", "g"}, Offsets: []CommitOffset{{Metadata: "x"}}})
-	o.Apply(&SaveGroup{Key: Key{"default", "g"}})
-	o.Apply(&TxnCommitOffsets{Key: Key{"default", "g"}, ProducerID: 1, Offsets: []CommitOffset{{Metadata: "x"}}})
+	o.Apply(&CommitOffsets{Key: Key{Namespace: "default", Group: "g"}, Offsets: []CommitOffset{{Metadata: "x"}}})
+	o.Apply(&SaveGroup{Key: Key{Namespace: "default", Group: "g"}})
+	o.Apply(&TxnCommitOffsets{Key: Key{Namespace: "default", Group: "g"}, ProducerID: 1, Offsets: []CommitOffset{{Metadata: "x"}}})
 	o.Checkpoint(func(k, v []byte) {
 		for n := range k {
 			if NewOffsets().Restore(k[:n], v) == nil {
@@ -347,13 +347,13 @@ func TestLowestOfNothing(t *testing.T) {
 
 func FuzzDecodeCommand(f *testing.F) {
 	for _, c := range []Command{
-		&CommitOffsets{Key: Key{"default", "g"}, Time: 1, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}},
-		&DeleteOffsets{Key: Key{"default", "g"}, Partitions: []Partition{{}}},
-		&DeleteGroup{Key: Key{"default", "g"}},
+		&CommitOffsets{Key: Key{Namespace: "default", Group: "g"}, Time: 1, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}},
+		&DeleteOffsets{Key: Key{Namespace: "default", Group: "g"}, Partitions: []Partition{{}}},
+		&DeleteGroup{Key: Key{Namespace: "default", Group: "g"}},
 		&StreamDeleted{},
-		&TxnCommitOffsets{Key: Key{"default", "g"}, ProducerID: 1, Epoch: 2, Time: 3, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}},
-		&EndTxnOffsets{Key: Key{"default", "g"}, ProducerID: 1, Epoch: 3, Version: 2, Commit: true},
-		&SaveGroup{Key: Key{"default", "g"}, Record: Record{Members: []MemberRecord{{MemberID: "m", Protocols: []Protocol{{"p", []byte{1}}}}}}},
+		&TxnCommitOffsets{Key: Key{Namespace: "default", Group: "g"}, ProducerID: 1, Epoch: 2, Time: 3, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}},
+		&EndTxnOffsets{Key: Key{Namespace: "default", Group: "g"}, ProducerID: 1, Epoch: 3, Version: 2, Commit: true},
+		&SaveGroup{Key: Key{Namespace: "default", Group: "g"}, Record: Record{Members: []MemberRecord{{MemberID: "m", Protocols: []Protocol{{"p", []byte{1}}}}}}},
 	} {
 		f.Add(AppendCommand(nil, c))
 	}
@@ -377,9 +377,9 @@ func FuzzDecodeCommand(f *testing.F) {
 
 func FuzzRestore(f *testing.F) {
 	o := NewOffsets()
-	o.Apply(&CommitOffsets{Key: Key{"default", "g"}, Time: 1, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}})
-	o.Apply(&SaveGroup{Key: Key{"default", "g"}, Record: Record{Members: []MemberRecord{{MemberID: "m"}}}})
-	o.Apply(&TxnCommitOffsets{Key: Key{"default", "g"}, ProducerID: 1, Epoch: 2, Time: 3, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}})
+	o.Apply(&CommitOffsets{Key: Key{Namespace: "default", Group: "g"}, Time: 1, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}})
+	o.Apply(&SaveGroup{Key: Key{Namespace: "default", Group: "g"}, Record: Record{Members: []MemberRecord{{MemberID: "m"}}}})
+	o.Apply(&TxnCommitOffsets{Key: Key{Namespace: "default", Group: "g"}, ProducerID: 1, Epoch: 2, Time: 3, Offsets: []CommitOffset{{Metadata: "x", Offset: 5, Epoch: -1}}})
 	o.Checkpoint(func(k, v []byte) { f.Add(k, v) })
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		o := NewOffsets()

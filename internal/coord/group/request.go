@@ -2,17 +2,11 @@ package group
 
 import "godwit/internal/base"
 
-// Key names a group: the name is unique within its namespace.
-type Key struct {
-	Namespace string
-	Group     string // never empty for a group with members; at most 32,767 bytes
-}
+// Key names a group.
+type Key = base.GroupKey
 
-// Partition is one partition of a stream, by the ID that is never reused.
-type Partition struct {
-	Stream base.StreamID
-	Index  int32
-}
+// Partition is one partition of a stream.
+type Partition = base.Partition
 
 // The states of a group, spelled as Kafka shows them.
 const (

@@ -183,7 +183,7 @@ func assignmentText(b []byte) string {
 	}
 	var out []Partition
 	for _, p := range list {
-		out = append(out, Partition{stream(p.topic), p.index})
+		out = append(out, Partition{Stream: stream(p.topic), Index: p.index})
 	}
 	return listText(out)
 }

@@ -28,7 +28,7 @@ func partitionArg(text string) Partition {
 	if err != nil {
 		panic(err)
 	}
-	return Partition{stream(name), int32(n)}
+	return Partition{Stream: stream(name), Index: int32(n)}
 }
 
 func partitionText(p Partition) string {

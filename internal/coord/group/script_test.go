@@ -43,7 +43,7 @@ func newScript(t *testing.T, out *golden.Transcript) func(golden.Command) {
 
 type args struct{ golden.Command }
 
-func (a args) key() Key { return Key{a.Str("ns", "default"), a.Str("g", "g")} }
+func (a args) key() Key { return Key{Namespace: a.Str("ns", "default"), Group: a.Str("g", "g")} }
 
 func (s *script) run(a args) {
 	switch a.Verb {

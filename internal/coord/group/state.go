@@ -1,12 +1,9 @@
 package group
 
 import (
-	"bytes"
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"godwit/internal/base"
 	"godwit/internal/invariants"
@@ -130,15 +127,7 @@ func (o *Offsets) Fetch(req *FetchOffsetsRequest) FetchOffsetsResponse {
 
 // partitions lists where the group has positions, in order.
 func (h *holding) partitions() []Partition {
-	return slices.SortedFunc(maps.Keys(h.offsets), comparePartitions)
-}
-
-func comparePartitions(a, b Partition) int {
-	return cmp.Or(bytes.Compare(a.Stream[:], b.Stream[:]), cmp.Compare(a.Index, b.Index))
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group))
+	return slices.SortedFunc(maps.Keys(h.offsets), Partition.Compare)
 }
 
 // put enters or replaces a position.
@@ -186,7 +175,7 @@ func (o *Offsets) forgetUnused(h *holding) {
 }
 
 func findEntry(entries []*entry, k Key) (int, bool) {
-	return slices.BinarySearchFunc(entries, k, func(e *entry, k Key) int { return compareKeys(e.owner.key, k) })
+	return slices.BinarySearchFunc(entries, k, func(e *entry, k Key) int { return e.owner.key.Compare(k) })
 }
 
 // record is what was saved of a group's membership, nil if nothing was.
@@ -219,7 +208,7 @@ func (o *Offsets) Check() {
 		invariants.Check(len(of) > 0, "stream %v is indexed without offsets", stream)
 		for i, entries := range of {
 			invariants.Check(len(entries) > 0, "partition %v/%d is indexed without offsets", stream, i)
-			invariants.Check(slices.IsSortedFunc(entries, func(a, b *entry) int { return compareKeys(a.owner.key, b.owner.key) }),
+			invariants.Check(slices.IsSortedFunc(entries, func(a, b *entry) int { return a.owner.key.Compare(b.owner.key) }),
 				"partition %v/%d: groups out of order", stream, i)
 			indexed += len(entries)
 		}

@@ -47,7 +47,7 @@ type late struct {
 	verified bool
 }
 
-var txnGroup = Key{"default", "g"}
+var txnGroup = Key{Namespace: "default", Group: "g"}
 
 func (w *txnWorld) pick() *txnClient { return rapid.SampledFrom(w.producers).Draw(w.t, "producer") }
 

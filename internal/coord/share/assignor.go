@@ -31,7 +31,7 @@ func assign(members []*seat, partitions func(topic string) []Partition) {
 		for _, t := range members[0].topics {
 			parts = append(parts, partitions(t)...)
 		}
-		slices.SortFunc(parts, comparePartitions)
+		slices.SortFunc(parts, Partition.Compare)
 		spread(members, parts)
 	} else {
 		subscribers := map[string][]*seat{}
@@ -50,7 +50,7 @@ func assign(members []*seat, partitions func(topic string) []Partition) {
 		}
 	}
 	for _, m := range members {
-		slices.SortFunc(m.parts, comparePartitions)
+		slices.SortFunc(m.parts, Partition.Compare)
 	}
 }
 
@@ -93,7 +93,7 @@ func (t *table) old() [][]int {
 	out := make([][]int, len(t.members))
 	for m, s := range t.members {
 		for _, p := range s.old {
-			if i, ok := slices.BinarySearchFunc(t.parts, p, comparePartitions); ok {
+			if i, ok := slices.BinarySearchFunc(t.parts, p, Partition.Compare); ok {
 				out[m] = append(out[m], i)
 			}
 		}

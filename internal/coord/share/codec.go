@@ -229,7 +229,7 @@ func (r *reader) partitions() (out []Partition) {
 			if last != int64(int32(last)) {
 				r.Fail()
 			}
-			out = append(out, Partition{id, int32(last)})
+			out = append(out, Partition{Stream: id, Index: int32(last)})
 		}
 	}
 	return out
@@ -240,6 +240,6 @@ func (r *reader) stream() (id base.StreamID) {
 	return id
 }
 
-func (r *reader) partition() Partition { return Partition{r.stream(), r.Int32()} }
+func (r *reader) partition() Partition { return Partition{Stream: r.stream(), Index: r.Int32()} }
 
-func (r *reader) key() Key { return Key{r.Text(), r.Text()} }
+func (r *reader) key() Key { return Key{Namespace: r.Text(), Group: r.Text()} }

@@ -8,8 +8,8 @@ import (
 )
 
 func samples() []Command {
-	k := Key{"default", "workers"}
-	p := []Partition{{base.StreamID{1}, 0}, {base.StreamID{1}, 3}, {base.StreamID{2}, 1}}
+	k := Key{Namespace: "default", Group: "workers"}
+	p := []Partition{{Stream: base.StreamID{1}, Index: 0}, {Stream: base.StreamID{1}, Index: 3}, {Stream: base.StreamID{2}, Index: 1}}
 	return []Command{
 		&Update{Key: k, Head: Head{3, 2, 1_000, 0x0123456789abcdef}, Removed: []string{"x"},
 			Members: []Member{{ID: "m", Epoch: 2, Previous: 1, Rack: "r", ClientID: "c", ClientHost: "/127.0.0.1", Topics: []string{"t", "u"}, Assigned: p, Target: p[:1]},
@@ -26,9 +26,9 @@ func samples() []Command {
 
 // TestCommandBytes holds the format of commands: what is in a journal must be read for ever.
 func TestCommandBytes(t *testing.T) {
-	got := AppendCommand(nil, &Update{Key: Key{"d", "g"}, Head: Head{2, 1, 5, 7},
-		Members: []Member{{ID: "m", Epoch: 1, Rack: "r", ClientID: "c", ClientHost: "h", Topics: []string{"t"}, Assigned: []Partition{{base.StreamID{0xaa}, 1}, {base.StreamID{0xaa}, 3}}}},
-		Removed: []string{"x"}, Queues: []QueueChange{{Partition{base.StreamID{0xbb}, 2}, Queue{Initializing, 9, Start{StartAtOffset, 4}}}}})
+	got := AppendCommand(nil, &Update{Key: Key{Namespace: "d", Group: "g"}, Head: Head{2, 1, 5, 7},
+		Members: []Member{{ID: "m", Epoch: 1, Rack: "r", ClientID: "c", ClientHost: "h", Topics: []string{"t"}, Assigned: []Partition{{Stream: base.StreamID{0xaa}, Index: 1}, {Stream: base.StreamID{0xaa}, Index: 3}}}},
+		Removed: []string{"x"}, Queues: []QueueChange{{Partition{Stream: base.StreamID{0xbb}, Index: 2}, Queue{Initializing, 9, Start{StartAtOffset, 4}}}}})
 	var b []byte
 	b = append(b, "\x01\x01\x01d\x01g\x04\x02\x0a\x00\x00\x00\x00\x00\x00\x00\x07\x01\x01m\x02\x00\x01r\x01c\x01h\x01\x01t\x01"...)
 	b = append(append(b, 0xaa), make([]byte, 15)...)
@@ -96,7 +96,7 @@ func FuzzRestore(f *testing.F) {
 	for _, c := range samples()[:1] {
 		s.Apply(c)
 	}
-	s.Apply(&SetConfig{Key{"default", "g"}, map[string]string{"a": "b"}})
+	s.Apply(&SetConfig{Key{Namespace: "default", Group: "g"}, map[string]string{"a": "b"}})
 	s.Checkpoint(func(k, v []byte) {
 		if v != nil {
 			f.Add(k, v)

@@ -40,7 +40,7 @@ func NewCoordinator(opts Options, s *State, topics Topics, now int64) *Coordinat
 		opts: opts, now: now, topics: topics, view: 1, live: s.clone(), checked: map[Key]uint64{}, unsettled: map[Key]struct{}{},
 		sessions: sessions{members: map[memberKey]*session{}},
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(c.live.groups), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.live.groups), Key.Compare) {
 		c.unsettled[k] = struct{}{}
 		session := c.settings(k).Session
 		for _, m := range c.live.groups[k].list() {
@@ -121,7 +121,7 @@ func (c *Coordinator) Tick(now int64) {
 	for m, ok := c.sessions.due(c.now); ok; m, ok = c.sessions.due(c.now) {
 		ended[m.Key] = append(ended[m.Key], m.member)
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(ended), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(ended), Key.Compare) {
 		slices.Sort(ended[k])
 		c.remove(k, ended[k])
 	}

@@ -194,7 +194,7 @@ func (c *Coordinator) pending(k Key, g *group) bool {
 		}
 		for i, q := range c.live.queues[k][t.ID] {
 			if q.Status == Ready && int(i) < t.Partitions {
-				if _, ok := assigned[Partition{t.ID, i}]; !ok {
+				if _, ok := assigned[Partition{Stream: t.ID, Index: i}]; !ok {
 					return true
 				}
 			}
@@ -243,7 +243,7 @@ func (c *Coordinator) assignable(k Key, topic string) (out []Partition) {
 	queues := c.live.queues[k][t.ID]
 	for i := range int32(t.Partitions) {
 		if queues[i].Status == Ready {
-			out = append(out, Partition{t.ID, i})
+			out = append(out, Partition{Stream: t.ID, Index: i})
 		}
 	}
 	return out

@@ -60,7 +60,7 @@ func newWorld(t *rapid.T) *world {
 	w.opts.Defaults = map[string]string{"share.assignment.interval.ms": rapid.SampledFrom([]string{"0", "1000"}).Draw(t, "interval")}
 	w.c = NewCoordinator(w.opts, w.state, w.topics, w.now)
 	for i := range 8 {
-		c := &client{key: Key{"default", "g"}, id: fmt.Sprintf("m%d", i)}
+		c := &client{key: Key{Namespace: "default", Group: "g"}, id: fmt.Sprintf("m%d", i)}
 		if i > 5 {
 			c.key.Group = "other"
 		}
@@ -359,7 +359,7 @@ func (w *world) auditEnd(k Key, g *group, has map[Partition]bool) {
 		for _, name := range c.topics {
 			t, ok := w.topics[name]
 			for i := range int32(t.Partitions) {
-				if p := (Partition{t.ID, i}); ok && !has[p] {
+				if p := (Partition{Stream: t.ID, Index: i}); ok && !has[p] {
 					w.t.Fatalf("group %v: nobody has %v; %+v", k, p, g)
 				}
 			}

@@ -23,7 +23,7 @@ func (c *Coordinator) missing(k Key, topics []Topic, reset groupconf.Reset) (out
 		}
 		for i := range int32(t.Partitions) {
 			if q, ok := queues[i]; !ok || q.Status == Deleting {
-				out = append(out, QueueChange{Partition{t.ID, i}, Queue{Initializing, version, start}})
+				out = append(out, QueueChange{Partition{Stream: t.ID, Index: i}, Queue{Initializing, version, start}})
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Coordinator) AlterOffsets(now int64, k Key, topics []SetTopicOffsets) (
 			if p.Start < 0 {
 				start = c.start(reset)
 			}
-			u.Queues = append(u.Queues, QueueChange{Partition{t.ID, p.Index}, Queue{Initializing, version, start}})
+			u.Queues = append(u.Queues, QueueChange{Partition{Stream: t.ID, Index: p.Index}, Queue{Initializing, version, start}})
 		}
 		out = append(out, r)
 	}
@@ -105,13 +105,13 @@ func (c *Coordinator) DeleteOffsets(now int64, k Key, topics []string) ([]TopicR
 		}
 		for i, q := range queues {
 			if ok && q.Status != Deleting {
-				u.Queues = append(u.Queues, QueueChange{Partition{t.ID, i}, Queue{Status: Deleting, Version: version}})
+				u.Queues = append(u.Queues, QueueChange{Partition{Stream: t.ID, Index: i}, Queue{Status: Deleting, Version: version}})
 			}
 		}
 		out = append(out, r)
 	}
 	if len(u.Queues) > 0 {
-		slices.SortFunc(u.Queues, func(a, b QueueChange) int { return comparePartitions(a.Partition, b.Partition) })
+		slices.SortFunc(u.Queues, func(a, b QueueChange) int { return a.Partition.Compare(b.Partition) })
 		c.decide(u)
 	}
 	return out, nil

@@ -1,32 +1,14 @@
 package share
 
 import (
-	"bytes"
-	"cmp"
-	"strings"
-
 	"godwit/internal/base"
 )
 
-// Key names a group: the name is unique within its namespace, among groups of all types.
-type Key struct {
-	Namespace string
-	Group     string // never empty for a group with members; at most 32,767 bytes
-}
+// Key names a group.
+type Key = base.GroupKey
 
-func compareKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group))
-}
-
-// Partition is one partition of a stream, by the ID that is never reused.
-type Partition struct {
-	Stream base.StreamID
-	Index  int32
-}
-
-func comparePartitions(a, b Partition) int {
-	return cmp.Or(bytes.Compare(a.Stream[:], b.Stream[:]), cmp.Compare(a.Index, b.Index))
-}
+// Partition is one partition of a stream.
+type Partition = base.Partition
 
 // Topic is what the coordinator needs to know of a topic.
 type Topic struct {

@@ -81,9 +81,9 @@ type args struct{ golden.Command }
 
 func (a args) key() Key {
 	if a.Has("g") {
-		return Key{"default", a.Values["g"]}
+		return Key{Namespace: "default", Group: a.Values["g"]}
 	}
-	return Key{"default", "g"}
+	return Key{Namespace: "default", Group: "g"}
 }
 
 func (s *script) err(err *base.Error) {

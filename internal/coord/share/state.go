@@ -69,7 +69,7 @@ func (s *State) Config(k Key) map[string]string { return s.configs[k] }
 
 // Configured calls fn for every group with a configuration, ordered by key.
 func (s *State) Configured(fn func(Key, map[string]string)) {
-	for _, k := range slices.SortedFunc(maps.Keys(s.configs), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(s.configs), Key.Compare) {
 		fn(k, s.configs[k])
 	}
 }
@@ -88,11 +88,11 @@ func (s *State) partitions(k Key, statuses ...QueueStatus) (out []Partition) {
 	for id, of := range s.queues[k] {
 		for i, q := range of {
 			if slices.Contains(statuses, q.Status) {
-				out = append(out, Partition{id, i})
+				out = append(out, Partition{Stream: id, Index: i})
 			}
 		}
 	}
-	slices.SortFunc(out, comparePartitions)
+	slices.SortFunc(out, Partition.Compare)
 	return out
 }
 
@@ -103,7 +103,7 @@ func (s *State) Outstanding() (out []Key) {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, compareKeys)
+	slices.SortFunc(out, Key.Compare)
 	return out
 }
 
@@ -150,7 +150,7 @@ func (s *State) Check() {
 			invariants.Check(m.Epoch <= g.AssignmentEpoch, "group %v: member %s at epoch %d above %d", k, id, m.Epoch, g.AssignmentEpoch)
 			invariants.Check(m.Previous <= m.Epoch, "group %v: member %s was at epoch %d before %d", k, id, m.Previous, m.Epoch)
 			for _, list := range [][]Partition{m.Assigned, m.Target} {
-				invariants.Check(slices.IsSortedFunc(list, comparePartitions), "group %v: partitions of %s are out of order", k, id)
+				invariants.Check(slices.IsSortedFunc(list, Partition.Compare), "group %v: partitions of %s are out of order", k, id)
 			}
 			invariants.Check(slices.IsSorted(m.Topics), "group %v: topics of %s are out of order", k, id)
 		}

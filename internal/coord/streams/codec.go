@@ -275,4 +275,4 @@ func (r *reader) pairs() (out []Pair) {
 	return out
 }
 
-func (r *reader) key() Key { return Key{r.Text(), r.Text()} }
+func (r *reader) key() Key { return Key{Namespace: r.Text(), Group: r.Text()} }

@@ -16,7 +16,7 @@ func sampleTopology() *Topology {
 }
 
 func samples() []Command {
-	k := Key{"default", "app"}
+	k := Key{Namespace: "default", Group: "app"}
 	tasks := Tasks{Active: []Task{{TaskID{"0", 1}, 3}, {TaskID{"0", 4}, 2}, {TaskID{"1", 0}, 3}}, Standby: []TaskID{{"1", 1}}}
 	return []Command{
 		&Update{Key: k, Head: Head{3, 2, 1_000, 0x0123456789abcdef, 2, 1, "zone"}, Topology: sampleTopology(), Removed: []string{"x"},
@@ -32,7 +32,7 @@ func samples() []Command {
 
 // TestCommandBytes holds the format of commands: what is in a journal must be read for ever.
 func TestCommandBytes(t *testing.T) {
-	got := AppendCommand(nil, &Update{Key: Key{"d", "g"}, Head: Head{2, 1, 5, 7, -1, 0, ""},
+	got := AppendCommand(nil, &Update{Key: Key{Namespace: "d", Group: "g"}, Head: Head{2, 1, 5, 7, -1, 0, ""},
 		Topology: &Topology{Epoch: 1, Subtopologies: []Subtopology{{ID: "s", Sources: []string{"t"}, Sinks: []string{"u"},
 			Changelogs: []TopicInfo{{"c", 0, 1, []Pair{{"k", "v"}}}}, Repartitions: []TopicInfo{{Name: "r", Partitions: 2}}, Copartitions: []Copartition{{[]int16{0}, []int16{0}}}}}},
 		Members: []Member{{ID: "m", Epoch: 1, Status: Stable, Instance: "i", Rack: "r", ClientID: "c", ClientHost: "h", Rebalance: 9, TopologyEpoch: 1, Process: "p",

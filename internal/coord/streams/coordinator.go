@@ -199,7 +199,7 @@ func (c *Coordinator) timeRevocation(k Key, m *Member) {
 
 // Expire deletes groups without members of which no offsets are kept.
 func (c *Coordinator) Expire(hasOffsets func(Key) bool) {
-	for _, k := range slices.SortedFunc(maps.Keys(c.live.groups), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.live.groups), Key.Compare) {
 		if c.Empty(k) && !hasOffsets(k) {
 			c.Release(k)
 		}

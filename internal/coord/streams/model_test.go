@@ -62,7 +62,7 @@ func newWorld(t *rapid.T) *world {
 	w.opts.Configs = func(Key) map[string]string { return w.configs }
 	w.c = NewCoordinator(w.opts, w.state, w.topics, w.now)
 	for i := range 7 {
-		c := &client{key: Key{"default", "g"}, process: fmt.Sprintf("p%d", i/2)}
+		c := &client{key: Key{Namespace: "default", Group: "g"}, process: fmt.Sprintf("p%d", i/2)}
 		if i > 4 {
 			c.key.Group = "other"
 		}

@@ -8,15 +8,8 @@ import (
 	"godwit/internal/base"
 )
 
-// Key names a group: the name is unique within its namespace, among groups of all types.
-type Key struct {
-	Namespace string
-	Group     string // never empty for a group with members; at most 32,767 bytes
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group))
-}
+// Key names a group.
+type Key = base.GroupKey
 
 // Topic is what the coordinator needs to know of a topic.
 type Topic struct {
@@ -173,10 +166,7 @@ type CommitCheck struct {
 }
 
 // Partition is one partition of a stream.
-type Partition struct {
-	Stream base.StreamID
-	Index  int32
-}
+type Partition = base.Partition
 
 // Listing is one group in a list.
 type Listing struct {

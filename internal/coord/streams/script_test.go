@@ -84,7 +84,7 @@ func (s *script) renew() { s.c = NewCoordinator(s.opts, s.state, s.topics, s.now
 
 type args struct{ golden.Command }
 
-func (a args) key() Key { return Key{"default", a.Str("g", "g")} }
+func (a args) key() Key { return Key{Namespace: "default", Group: a.Str("g", "g")} }
 
 // text is the value of a word; nil if it is not there.
 func (a args) text(key string) *string {
@@ -275,7 +275,7 @@ func (s *script) commit(a args) {
 	req.Anonymous = req.MemberID == "" && req.Epoch < 0
 	for _, text := range a.List("at") {
 		name, n, _ := strings.Cut(text, "/")
-		req.Partitions = append(req.Partitions, Partition{s.topics[name].ID, int32(golden.Number(n))})
+		req.Partitions = append(req.Partitions, Partition{Stream: s.topics[name].ID, Index: int32(golden.Number(n))})
 	}
 	s.err(s.c.CheckCommit(req))
 }

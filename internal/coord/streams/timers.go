@@ -95,7 +95,7 @@ func (h entryHeap) Len() int      { return len(h) }
 func (h entryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h entryHeap) Less(i, j int) bool {
 	a, b := &h[i], &h[j]
-	return cmp.Or(cmp.Compare(a.at, b.at), compareKeys(a.Key, b.Key), strings.Compare(a.member, b.member), cmp.Compare(a.kind, b.kind)) < 0
+	return cmp.Or(cmp.Compare(a.at, b.at), a.Key.Compare(b.Key), strings.Compare(a.member, b.member), cmp.Compare(a.kind, b.kind)) < 0
 }
 
 // Push and Pop are for package heap.

@@ -144,7 +144,7 @@ func (r *reader) partitions() (out []Partition) {
 			if last != int64(int32(last)) {
 				r.Fail()
 			}
-			out = append(out, Partition{id, int32(last)})
+			out = append(out, Partition{Stream: id, Index: int32(last)})
 		}
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 
 func samples() []Command {
 	k := Key{"default", "payments"}
-	p := []Partition{{base.StreamID{1}, 0}, {base.StreamID{1}, 3}, {base.StreamID{2}, 1}}
+	p := []Partition{{Stream: base.StreamID{1}, Index: 0}, {Stream: base.StreamID{1}, Index: 3}, {Stream: base.StreamID{2}, Index: 1}}
 	return []Command{
 		&Update{Key: k, Head: Head{Ongoing, 7, 3, -1, -1, -1, 60_000, 0, 4, 1_000, 1_500}, Partitions: p, Groups: []string{"readers", "writers"}},
 		&Update{Key: k, Head: Head{PrepareCommit, 7, fencingEpoch, 7, highestEpoch, 8, 60_000, Version2, 5, 1_000, 2_000}},
@@ -30,9 +30,9 @@ func TestCommandBytes(t *testing.T) {
 		want string
 	}{
 		{&Update{Key: Key{"d", "tx"}, Head: Head{PrepareAbort, 100, 6, 90, 5, -1, 1_000, Version2, 3, 7, 8},
-			Partitions: []Partition{{base.StreamID{'a'}, 1}, {base.StreamID{'a'}, 3}, {base.StreamID{'b'}, 2}}, Groups: []string{"g", "h"}},
+			Partitions: []Partition{{Stream: base.StreamID{'a'}, Index: 1}, {Stream: base.StreamID{'a'}, Index: 3}, {Stream: base.StreamID{'b'}, Index: 2}}, Groups: []string{"g", "h"}},
 			"\x01\x01\x01d\x02tx\x03\xc8\x01\x0c\xb4\x01\x0a\x01\xd0\x0f\x04\x06\x0e\x10\x02" + stream('a') + "\x02\x02\x04" + stream('b') + "\x01\x04\x02\x01g\x01h"},
-		{&Confirm{Key{"d", "tx"}, 3, 9, []Partition{{base.StreamID{'a'}, 1}}, []string{"g"}},
+		{&Confirm{Key{"d", "tx"}, 3, 9, []Partition{{Stream: base.StreamID{'a'}, Index: 1}}, []string{"g"}},
 			"\x01\x02\x01d\x02tx\x06\x12\x01" + stream('a') + "\x01\x02\x01\x01g"},
 		{&StreamDeleted{base.StreamID{'a'}}, "\x01\x03" + stream('a')},
 		{&Forget{Key{"d", "tx"}}, "\x01\x04\x01d\x02tx"},
@@ -46,7 +46,7 @@ func TestCommandBytes(t *testing.T) {
 // TestValueBytes holds the format of checkpoints.
 func TestValueBytes(t *testing.T) {
 	s := NewState()
-	s.Apply(&Update{Key: Key{"d", "tx"}, Head: Head{Ongoing, 100, 6, -1, -1, -1, 1_000, 0, 3, 7, 8}, Partitions: []Partition{{base.StreamID{'a'}, 1}}, Groups: []string{"h", "g"}})
+	s.Apply(&Update{Key: Key{"d", "tx"}, Head: Head{Ongoing, 100, 6, -1, -1, -1, 1_000, 0, 3, 7, 8}, Partitions: []Partition{{Stream: base.StreamID{'a'}, Index: 1}}, Groups: []string{"h", "g"}})
 	s.Apply(&Forget{Key{"d", "gone"}})
 	want := map[string]string{
 		"\x01d\x02tx":   "\x01\x01\xc8\x01\x0c\x01\x01\x01\xd0\x0f\x00\x06\x0e\x10\x01a" + strings.Repeat("\x00", 15) + "\x01\x02\x02\x01g\x01h",

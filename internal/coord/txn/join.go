@@ -24,7 +24,7 @@ func (c *Coordinator) AddPartitions(now int64, req *AddPartitionsRequest) []erro
 		if req.Joining == Verify || len(missing) == 0 {
 			return errs
 		}
-		slices.SortFunc(missing, comparePartitions)
+		slices.SortFunc(missing, Partition.Compare)
 		missing = slices.Compact(missing)
 		err = c.room(req.Key, t, len(missing))
 	}

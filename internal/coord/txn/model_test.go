@@ -247,9 +247,9 @@ func (w *world) choose(c *client) *request {
 	case 0:
 		r.at.group = "readers"
 	case 1:
-		r.at.p = Partition{base.StreamID{'b'}, 0}
+		r.at.p = Partition{Stream: base.StreamID{'b'}, Index: 0}
 	default:
-		r.at.p = Partition{base.StreamID{'a', w.reborn}, int32(i)}
+		r.at.p = Partition{Stream: base.StreamID{'a', w.reborn}, Index: int32(i)}
 	}
 	return r
 }

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"bytes"
 	"cmp"
 	"strings"
 
@@ -21,15 +20,8 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
 }
 
-// Partition is one partition of a stream, by the ID that is never reused.
-type Partition struct {
-	Stream base.StreamID
-	Index  int32
-}
-
-func comparePartitions(a, b Partition) int {
-	return cmp.Or(bytes.Compare(a.Stream[:], b.Stream[:]), cmp.Compare(a.Index, b.Index))
-}
+// Partition is one partition of a stream.
+type Partition = base.Partition
 
 // The versions of transactions (transaction.version).
 const (

@@ -42,7 +42,7 @@ func (a args) key() Key { return Key{"default", a.Str("id", "tx")} }
 // partition reads a letter for the stream and an index, such as a/0.
 func partition(name string) Partition {
 	letter, index, _ := strings.Cut(name, "/")
-	return Partition{base.StreamID{letter[0]}, int32(golden.Number(index))}
+	return Partition{Stream: base.StreamID{letter[0]}, Index: int32(golden.Number(index))}
 }
 
 func (a args) partitions() (out []Partition) {
@@ -52,12 +52,12 @@ func (a args) partitions() (out []Partition) {
 	return out
 }
 
-func (p Partition) text() string { return fmt.Sprintf("%c/%d", p.Stream[0], p.Index) }
+func partitionText(p Partition) string { return fmt.Sprintf("%c/%d", p.Stream[0], p.Index) }
 
 func texts(list []Partition) string {
 	names := make([]string, len(list))
 	for i, p := range list {
-		names[i] = p.text()
+		names[i] = partitionText(p)
 	}
 	return "[" + strings.Join(names, " ") + "]"
 }
@@ -127,7 +127,7 @@ func (s *script) run(a args) {
 		}
 	case "add":
 		for i, err := range s.c.AddPartitions(s.now, &AddPartitionsRequest{a.key(), pid, epoch, a.partitions(), a.joining()}) {
-			s.out.WriteString("  " + a.partitions()[i].text())
+			s.out.WriteString("  " + partitionText(a.partitions()[i]))
 			s.err(err)
 		}
 	case "offsets":

@@ -87,7 +87,7 @@ func (s *State) Ending(k Key) (Ending, bool) {
 }
 
 func (t *txn) partitionList() []Partition {
-	return slices.SortedFunc(maps.Keys(t.partitions), comparePartitions)
+	return slices.SortedFunc(maps.Keys(t.partitions), Partition.Compare)
 }
 
 func (t *txn) participants() int { return len(t.partitions) + len(t.groups) }

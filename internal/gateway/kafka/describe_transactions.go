@@ -39,7 +39,7 @@ func (s *Server) describeTxn(ctx context.Context, rc *request, id string) kmsg.D
 	view := s.backend.Meta()
 	list := make([]share.Partition, 0, len(d.Partitions))
 	for _, p := range d.Partitions {
-		list = append(list, share.Partition(p))
+		list = append(list, p)
 	}
 	eachTopic(list, func(id base.StreamID, partitions []int32) {
 		if st, err := rc.streamByID(view, id); err == nil {

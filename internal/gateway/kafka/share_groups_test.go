@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/base"
-	"godwit/internal/coord/group"
 	"godwit/internal/coord/share"
 	"godwit/internal/groupconf"
 	"godwit/internal/meta"
@@ -67,7 +66,7 @@ func (n *node) shareCall(fn func(c *share.Coordinator)) *base.Error {
 }
 
 // taken reports whether a group of another type has the name.
-func (n *node) taken(k share.Key) bool { return n.coord.Describe(group.Key(k)).Err == nil }
+func (n *node) taken(k share.Key) bool { return n.coord.Describe(k).Err == nil }
 
 func (n *node) ShareHeartbeat(_ context.Context, req share.HeartbeatRequest) (out share.HeartbeatResponse) {
 	err := n.shareCall(func(c *share.Coordinator) {
