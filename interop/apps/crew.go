@@ -23,6 +23,7 @@ type crew struct {
 	told    func(member string, what disturbance) // takes what happens to it, just before it does
 	least   int                                   // members that are not paused
 	most    int                                   // members
+	calm    time.Duration                         // between two events, at most; the least is a fifth
 
 	members []*process
 	kindOf  map[string]string // by member
@@ -33,6 +34,9 @@ type crew struct {
 	log   *bufio.Writer // of all lines, under logMu
 	logMu sync.Mutex
 }
+
+// crewCalm is for groups that find new members within seconds.
+const crewCalm = 1700 * time.Millisecond
 
 // disturbance is what is done to a member.
 type disturbance int
@@ -141,7 +145,7 @@ func (c *crew) disturb(ctx context.Context, length time.Duration, kills int, oth
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(c.w.between(300*time.Millisecond, 1700*time.Millisecond)):
+		case <-time.After(c.w.between(c.calm/5, c.calm)):
 		}
 		if err := c.alive(); err != nil {
 			return err

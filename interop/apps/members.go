@@ -70,7 +70,7 @@ func (o *owned) run(ctx context.Context, w *world) (string, error) {
 		return "", err
 	}
 	o.past = newOwners()
-	o.crew = &crew{w: w, broker: b, line: o.past.line, told: o.past.disturbed, command: o.member, least: 3, most: 7}
+	o.crew = &crew{w: w, broker: b, line: o.past.line, told: o.past.disturbed, command: o.member, least: 3, most: 7, calm: crewCalm}
 	for _, kind := range []string{"confluent", "franz-go", "java"} {
 		o.kinds = append(o.kinds, kind+"-consumer")
 	}
@@ -99,13 +99,13 @@ func (o *owned) run(ctx context.Context, w *world) (string, error) {
 	watched := make(chan struct{})
 	go func() { defer close(watched); o.watch(producing) }()
 	grown := false
-	err = o.disturb(producing, length, 3, func(since time.Duration) (bool, error) {
+	err = o.disturb(producing, length, w.killCount(3), func(since time.Duration) (bool, error) {
 		if !grown && since > length/2 {
 			grown = true
 			return true, o.grow(producing)
 		}
 		if o.migrates {
-			return true, o.migrate(since, length)
+			return true, o.migrate(since)
 		}
 		return false, nil
 	})
@@ -171,9 +171,9 @@ func (o *owned) grow(ctx context.Context) error {
 	return nil
 }
 
-// migrate has members of one protocol replace those of the other: four times in the length of the run.
-func (o *owned) migrate(since, length time.Duration) error {
-	protocol := []string{"-classic", "-consumer"}[int(since*4/length)%2]
+// migrate has members of one protocol replace those of the other, four times in a short run.
+func (o *owned) migrate(since time.Duration) error {
+	protocol := []string{"-classic", "-consumer"}[int(since/(ownedTime/4))%2]
 	var wanted []string
 	for _, kind := range o.kinds {
 		wanted = append(wanted, strings.TrimSuffix(kind, "-consumer")+protocol)

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -25,23 +19,16 @@ const (
 	mixedRate       = 400 // records a second
 	mixedTime       = 60 * time.Second
 	mixedMost       = 9 // members at a time
+	mixedCalm       = 2500 * time.Millisecond
 )
 
 var mixedKinds = []string{"aiokafka", "confluent", "franz-go", "java", "kafkajs", "sarama"}
 
-// crowd is the members of the group.
+// crowd is the group of all of them.
 type crowd struct {
-	w      *world
-	broker *broker
-	past   *history
-	log    *bufio.Writer // of all lines, under logMu
-	logMu  sync.Mutex
-	sent   *sent
-
-	members []*process
-	kinds   map[string]string // by member
-	made    int
-	counts  map[string]int // of events
+	*crew
+	past *history
+	sent *sent
 }
 
 // mixed lets members of six client libraries work off a topic as one classic group with the range assignor, while they
@@ -54,18 +41,12 @@ func mixed(ctx context.Context, w *world) (string, error) {
 	if err := b.createTopic(ctx, mixedTopic, mixedPartitions); err != nil {
 		return "", err
 	}
-	file, err := os.Create(filepath.Join(w.dir, "history.txt"))
-	if err != nil {
+	c := &crowd{past: newHistory(), sent: newSent(mixedTopic, mixedPartitions, mixedRate)}
+	c.crew = &crew{w: w, broker: b, kinds: mixedKinds, line: c.past.line, told: c.told, command: c.member, least: 3, most: mixedMost, calm: mixedCalm}
+	if err := c.open(); err != nil {
 		return "", err
 	}
-	defer file.Close()
-	c := &crowd{w: w, broker: b, past: newHistory(), log: bufio.NewWriter(file), sent: newSent(mixedTopic, mixedPartitions, mixedRate),
-		kinds: map[string]string{}, counts: map[string]int{}}
-	defer func() {
-		c.logMu.Lock()
-		defer c.logMu.Unlock()
-		_ = c.log.Flush()
-	}()
+	defer c.close()
 	for _, kind := range mixedKinds {
 		if err := c.join(kind); err != nil {
 			return "", err
@@ -80,7 +61,7 @@ func mixed(ctx context.Context, w *world) (string, error) {
 	produced := make(chan error, 1)
 	go func() { produced <- c.sent.produce(producing, b) }()
 	go c.watch(producing)
-	if err := c.disturb(producing, length); err != nil {
+	if err := c.disturb(producing, length, w.killCount(2), nil); err != nil {
 		return "", err
 	}
 	if err := <-produced; err != nil {
@@ -89,133 +70,16 @@ func mixed(ctx context.Context, w *world) (string, error) {
 	return c.finish(ctx)
 }
 
-// join starts a member.
-func (c *crowd) join(kind string) error {
+// member is the command line of a member.
+func (c *crowd) member(kind string) ([]string, error) {
 	command, err := c.w.places.Client(kind)
-	if err != nil {
-		return err
-	}
-	c.made++
-	name := fmt.Sprintf("%02d-%s", c.made, kind)
-	c.note(name, "joins")
-	p, err := c.w.start(name, append(command, "member", c.broker.addr, mixedGroup, mixedTopic), func(line string) {
-		c.note(name, line)
-		c.past.line(name, kind, line)
-	})
-	if err != nil {
-		return err
-	}
-	c.members = append(c.members, p)
-	c.kinds[name] = kind
-	return nil
+	return append(command, "member", c.broker.addr, mixedGroup, mixedTopic), err
 }
 
-func (c *crowd) note(member, text string) {
-	c.logMu.Lock()
-	defer c.logMu.Unlock()
-	fmt.Fprintf(c.log, "%s %s %s\n", time.Now().Format("05.000"), member, text)
-}
-
-// disturb draws one event after the other until ctx ends. A third and two thirds through, the broker is killed.
-func (c *crowd) disturb(ctx context.Context, length time.Duration) error {
-	start, killed := time.Now(), 0
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(c.w.between(500*time.Millisecond, 2500*time.Millisecond)):
-		}
-		if err := c.alive(); err != nil {
-			return err
-		}
-		if time.Since(start) > length*time.Duration(killed+1)/3 {
-			killed++
-			c.count("broker killed", "godwit")
-			if err := c.broker.restart(c.w.between(0, time.Second)); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := c.event(ctx); err != nil {
-			return err
-		}
+func (c *crowd) told(member string, what disturbance) {
+	if what == paused {
+		c.past.pause(member)
 	}
-}
-
-// event lets one thing happen to one member. At least three stay that are not paused.
-func (c *crowd) event(ctx context.Context) error {
-	var free []*process
-	for _, p := range c.members {
-		if !p.isStopped() {
-			free = append(free, p)
-		}
-	}
-	what := c.w.rand.IntN(10)
-	if len(free) <= 3 || (what < 4 && len(c.members) < mixedMost) {
-		kind := c.wanted()
-		c.count("joined", kind)
-		return c.join(kind)
-	}
-	p := free[c.w.rand.IntN(len(free))]
-	switch {
-	case what < 6:
-		c.count("left", p.name)
-		return c.leave(p)
-	case what < 8:
-		p = c.members[c.w.rand.IntN(len(c.members))] // a paused one too
-		c.count("killed", p.name)
-		c.remove(p)
-		p.kill()
-	default:
-		c.count("paused", p.name)
-		c.past.pause(p.name)
-		p.signal(syscall.SIGSTOP)
-		// Half of the pauses outlast the session time-out of 6 s.
-		pause := c.w.between(time.Second, 11*time.Second)
-		time.AfterFunc(pause, func() {
-			c.note(p.name, "continues")
-			p.signal(syscall.SIGCONT)
-		})
-	}
-	return nil
-}
-
-// wanted draws a kind, one that has no member if there is such.
-func (c *crowd) wanted() string {
-	absent := slices.Clone(mixedKinds)
-	for _, p := range c.members {
-		absent = slices.DeleteFunc(absent, func(kind string) bool { return kind == c.kinds[p.name] })
-	}
-	if len(absent) == 0 {
-		absent = mixedKinds
-	}
-	return absent[c.w.rand.IntN(len(absent))]
-}
-
-func (c *crowd) count(event, who string) {
-	c.counts[event]++
-	c.note(who, event)
-}
-
-func (c *crowd) remove(p *process) {
-	c.members = slices.DeleteFunc(c.members, func(q *process) bool { return q == p })
-}
-
-// leave tells a member to go; it may take its time, but has to end in order.
-func (c *crowd) leave(p *process) error {
-	c.remove(p)
-	p.closeInput()
-	return p.wait(20 * time.Second)
-}
-
-// alive fails if a member has ended that should not.
-func (c *crowd) alive() error {
-	for _, p := range c.members {
-		if !p.running() {
-			return fmt.Errorf("%s ended by itself: %w: %s", p.name, p.err, tail(p.log, 1000))
-		}
-	}
-	return nil
 }
 
 // finish waits until everything is committed, lets all leave, and checks.
@@ -228,15 +92,11 @@ func (c *crowd) finish(ctx context.Context) (string, error) {
 	for p, values := range written {
 		ends[p] = int64(len(values))
 	}
-	for _, p := range c.members {
-		p.signal(syscall.SIGCONT)
-	}
+	c.resumeAll()
 	start := time.Now()
 	err = c.settle(ctx, ends, 40*time.Second)
 	rest := time.Since(start)
-	for _, p := range slices.Clone(c.members) {
-		err = errors.Join(err, c.leave(p))
-	}
+	err = errors.Join(err, c.leaveAll())
 	s, herr := c.past.check(written)
 	if err = errors.Join(err, herr); err != nil {
 		return "", err
