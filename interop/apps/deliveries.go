@@ -45,7 +45,6 @@ type deliveries struct {
 	starts  map[int32][]start         // by partition, as they were seen
 	counts  map[string]int            // of answers that were taken, by kind of member and answer
 	unsure  int
-	late    int // deliveries that came after another member got the record: they lay in the client's memory
 	faults  []string
 }
 
@@ -197,11 +196,12 @@ type letter struct {
 // audit is what a history was worth.
 type audit struct{ records, again, rejected, limit, unseen int }
 
-// check holds the history against the rules; written are the values of all records, by partition and offset.
+// check holds the history against the rules, as often as it is asked to; written are the values of all records, by partition and offset.
 func (h *deliveries) check(written map[int32][]string, letters map[spot][]letter) (audit, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var a audit
+	faults := slices.Clone(h.faults)
 	slices.Sort(h.any)
 	for _, times := range h.upsets {
 		slices.Sort(times)
@@ -218,16 +218,16 @@ func (h *deliveries) check(written map[int32][]string, letters map[spot][]letter
 			slices.SortStableFunc(l.holds, func(x, y *hold) int { return x.count - y.count })
 			h.doubt(l)
 			for _, text := range slices.Concat(h.order(l, value, &a), h.alone(l), h.fate(l, letters[at], &a), h.gone(l, at)) {
-				h.faults = append(h.faults, fmt.Sprintf("partition %d, offset %d: %s", p, o, text))
+				faults = append(faults, fmt.Sprintf("partition %d, offset %d: %s", p, o, text))
 			}
 		}
 	}
 	for at := range letters {
 		if at.offset >= int64(len(written[at.partition])) {
-			h.faults = append(h.faults, fmt.Sprintf("rule 5: a letter for %v, which was never written", at))
+			faults = append(faults, fmt.Sprintf("rule 5: a letter for %v, which was never written", at))
 		}
 	}
-	return a, violations(h.faults)
+	return a, violations(faults)
 }
 
 // doubt leaves out answers that came when the member may have lost the record already. They are taken all the same, without effect, once
@@ -290,9 +290,6 @@ func (h *deliveries) alone(l *lot) (faults []string) {
 			continue
 		}
 		d := l.holds[i-1]
-		if d.at > next.at {
-			h.late++
-		}
 		held := d.since
 		if t, ok := d.taken[canon.Renew]; ok && t < next.at {
 			held = max(held, d.asked[canon.Renew])

@@ -24,6 +24,7 @@ const (
 	sharedLimit      = 3 // deliveries
 	sharedLock       = 3 * time.Second
 	sharedPatience   = 40 * time.Second
+	sharedLate       = 10 * time.Second // a dead letter, after the group has nothing left
 )
 
 // sharedSettings are such that what a killed member has soon goes to another one.
@@ -185,12 +186,17 @@ func (s *sharing) finish(ctx context.Context) (string, error) {
 	start := time.Now()
 	err = s.settle(ctx, written)
 	rest := time.Since(start)
-	err = errors.Join(err, s.leaveAll())
-	letters, lerr := s.letters(ctx)
-	if err = errors.Join(err, lerr); err != nil {
+	if err = errors.Join(err, s.leaveAll()); err != nil {
 		return "", errors.Join(err, s.past.soFar())
 	}
-	a, err := s.past.check(written, letters)
+	var a audit
+	err = until(ctx, sharedLate, func(ctx context.Context) error {
+		letters, err := s.letters(ctx)
+		if err == nil {
+			a, err = s.past.check(written, letters)
+		}
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -231,8 +237,7 @@ func (s *sharing) settle(ctx context.Context, written map[int32][]string) error 
 	})
 }
 
-// letters are the records of the dead-letter topic, by the place of what they are about. Those that are due are written before
-// the broker says that nothing is left, or a moment later.
+// letters are the records of the dead-letter topic, by the place of what they are about.
 func (s *sharing) letters(ctx context.Context) (map[spot][]letter, error) {
 	out := map[spot][]letter{}
 	all, err := s.broker.readAll(ctx, sharedLetters, false)

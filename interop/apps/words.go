@@ -119,8 +119,8 @@ func (c *counter) addInstance() error {
 func (c *counter) describe(ctx context.Context) error {
 	for _, q := range []struct{ args, want string }{
 		{"--list", `(?m)^` + wordsGroup + `$`},
-		{"--describe --state --group " + wordsGroup, fmt.Sprintf(`(?m)^%s\s+\S+\s+\(\d+\)\s+Stable\s+%d`, wordsGroup, wordsInstances)},
-		{"--describe --members --group " + wordsGroup, `(?m)^` + wordsGroup + `\s+\S+\s+\S+\s+\S+.*0:\[`},
+		{"--describe --state --group " + wordsGroup, fmt.Sprintf(`(?m)^%s\s+\S+\s+\(\d+\)\s+\S+\s+Stable\s+%d`, wordsGroup, wordsInstances)},
+		{"--describe --members --group " + wordsGroup, `(?m)^` + wordsGroup + `\s+\S+\s+\S+\s+\S+.*ACTIVE: .*0:\[`},
 		{"--describe --offsets --group " + wordsGroup, `(?m)^` + wordsGroup + `\s+` + wordsIn + `\s+0\s+\d+`},
 	} {
 		command, err := c.w.places.Java("java")
