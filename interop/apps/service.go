@@ -66,11 +66,15 @@ func (w *world) properties(name string, lines ...string) (string, error) {
 func until(ctx context.Context, limit time.Duration, done func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
+	for last := error(nil); ; {
 		err := done(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() != nil && last != nil {
+			err = last // and not that this one was cut off
+		}
+		last = err
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("after %v: %w", limit, err)
