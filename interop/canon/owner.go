@@ -12,7 +12,8 @@ import (
 // Owner is a Client that tells what it gets and what it gives up, as groups need it whose members keep partitions over a rebalance.
 type Owner interface {
 	// Own joins a consumer group and processes records until ctx ends, as Member does. protocol is "classic", with the
-	// cooperative-sticky assignor, or "consumer" (KIP-848), with the broker's assignor of that name. topics are separated by commas,
+	// range assignor, or "consumer" (KIP-848), with the broker's assignor of that name. A leader on librdkafka repeats what members
+	// say of themselves to cooperative-sticky, and no broker changes the protocol of such a group. topics are separated by commas,
 	// or they are one regular expression that begins with ^. Every topic's name ends with - and a number.
 	Own(ctx context.Context, group, topics, protocol, assignor string, log MemberLog) error
 }

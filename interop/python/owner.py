@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 import canon
 
@@ -31,7 +31,7 @@ class Owner:
         if protocol == "classic":
             settings |= {
                 "session.timeout.ms": canon.MEMBER_SESSION_MS, "heartbeat.interval.ms": canon.MEMBER_HEARTBEAT_MS,
-                "max.poll.interval.ms": canon.MEMBER_REBALANCE_MS, "partition.assignment.strategy": "cooperative-sticky",
+                "max.poll.interval.ms": canon.MEMBER_REBALANCE_MS, "partition.assignment.strategy": "range",
             }
         else:
             settings |= {
@@ -71,7 +71,7 @@ class Owner:
         while not end.is_set():
             m = self.consumer.poll(0 if self.positions else 0.3)
             if m is not None and m.error():
-                if m.error().fatal():
+                if m.error().fatal() or m.error().code() == KafkaError._FATAL:
                     raise KafkaException(m.error())
                 canon.say("x", m.error())
             elif m is not None:

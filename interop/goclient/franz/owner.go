@@ -40,7 +40,7 @@ func (c client) Own(ctx context.Context, group, topics, protocol, assignor strin
 	}
 	switch {
 	case protocol == "classic":
-		opts = append(opts, kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.SessionTimeout(canon.MemberSession),
+		opts = append(opts, kgo.Balancers(kgo.RangeBalancer()), kgo.SessionTimeout(canon.MemberSession),
 			kgo.HeartbeatInterval(canon.MemberHeartbeat))
 	case assignor == "range":
 		opts = append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))

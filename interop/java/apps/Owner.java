@@ -34,7 +34,7 @@ public final class Owner implements ConsumerRebalanceListener {
         if (classic) {
             p.put("session.timeout.ms", "6000");
             p.put("heartbeat.interval.ms", "1000");
-            p.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
+            p.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer.RangeAssignor");
         } else {
             p.put("group.remote.assignor", args[4]);
         }
