@@ -82,7 +82,7 @@ func main() {
 	source := flag.String("source", "interop", "the interop folder of the repository")
 	built := flag.String("built", ".cache/interop", "the folder that apps.sh prepared")
 	only := flag.String("apps", "", "comma-separated applications to run (default all: "+strings.Join(names(), ", ")+")")
-	short := flag.Bool("short", false, "run a selection that takes 7 minutes")
+	short := flag.Bool("short", false, "run a selection that takes 10 minutes")
 	seed := flag.Uint64("seed", 0, "seed of the faults; 0 draws one")
 	long := flag.Bool("long", false, "run each for many times as long")
 	kills := flag.Int("kills", 0, "how often to kill brokers, workers and clients (default: as fits -long)")
