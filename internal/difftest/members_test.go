@@ -25,6 +25,11 @@ func memberPlays() []play {
 		{kmsg.ConsumerGroupHeartbeat, "consumer subscriptions", consumerSubscriptions},
 		{kmsg.ConsumerGroupHeartbeat, "migration", migration},
 		{kmsg.OffsetDelete, "subscribed", subscribed},
+		{kmsg.IncrementalAlterConfigs, "group configs", groupConfigs},
+		{kmsg.DescribeConfigs, "group configs", groupConfigs},
+		{kmsg.ShareGroupHeartbeat, "share of many", shareOfMany},
+		{kmsg.AlterShareGroupOffsets, "share refused offsets", shareOffsetsRefused},
+		{kmsg.ShareFetch, "share reset", shareReset},
 	}
 }
 
@@ -331,5 +336,112 @@ func subscribed(x *exchange) {
 			req.Group, req.Topics = g, append(req.Topics, rt)
 			x.same("delete", req)
 		}
+	}
+}
+
+// setGroup changes a configuration of a group; without a value it is deleted.
+func (x *exchange) setGroup(label, group, name, value string) {
+	x.t.Helper()
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	rc := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	rc.Name, rc.Value, rc.Op = name, &value, kmsg.IncrementalAlterConfigOpSet
+	if value == "" {
+		rc.Value, rc.Op = nil, kmsg.IncrementalAlterConfigOpDelete
+	}
+	rr := kmsg.NewIncrementalAlterConfigsRequestResource()
+	rr.ResourceType, rr.ResourceName, rr.Configs = kmsg.ConfigResourceTypeGroupConfig, group, append(rr.Configs, rc)
+	req.Resources = append(req.Resources, rr)
+	x.same(label, req)
+}
+
+func groupConfigs(x *exchange) {
+	g := x.name("g")
+	x.inHaste(func() { x.setMany(g) })
+	x.resource("all", kmsg.ConfigResourceTypeGroupConfig, fixedName(g))
+	x.resource("some", kmsg.ConfigResourceTypeGroupConfig, fixedName(g), "share.auto.offset.reset")
+	x.resource("unknown group", kmsg.ConfigResourceTypeGroupConfig, fixedName(x.name("nothing")))
+	x.resource("no group", kmsg.ConfigResourceTypeGroupConfig, fixedName(""))
+}
+
+// inHaste awaits only at the end that all changes are applied.
+func (x *exchange) inHaste(change func()) {
+	peer := x.sides[1]
+	lags := peer.lags
+	peer.lags = false
+	change()
+	if peer.lags = lags; lags {
+		x.conns[1].settle()
+	}
+}
+
+func (x *exchange) setMany(g string) {
+	for _, c := range []struct{ name, value string }{
+		{"consumer.session.timeout.ms", "50000"}, {"consumer.heartbeat.interval.ms", "6000"},
+		{"share.session.timeout.ms", "50000"}, {"share.record.lock.duration.ms", "20000"}, {"share.auto.offset.reset", "earliest"},
+		{"share.delivery.count.limit", "7"}, {"share.isolation.level", "read_committed"}, {"streams.num.standby.replicas", "1"},
+		{"share.auto.offset.reset", "by_duration:PT1H"}, {"share.renew.acknowledge.enable", "false"},
+		{"consumer.session.timeout.ms", "5"}, {"consumer.heartbeat.interval.ms", "50000"}, {"share.auto.offset.reset", "never"},
+		{"share.delivery.count.limit", "1"}, {"share.delivery.count.limit", "100"}, {"share.record.lock.duration.ms", "1"},
+		{"share.isolation.level", "odd"}, {"streams.num.standby.replicas", "9"}, {"streams.session.timeout.ms", "x"}, {"no.such.config", "1"},
+		{"share.partition.max.record.locks", "300"}, {"consumer.session.timeout.ms", ""},
+	} {
+		x.setGroup(c.name+" "+c.value, g, c.name, c.value)
+	}
+	x.setGroup("no name", "", "share.session.timeout.ms", "50000")
+}
+
+// shareOfMany has three members of a share group on one partition.
+func shareOfMany(x *exchange) {
+	t, g := x.topic("t", 1, nil), x.name("g")
+	x.sharer(t, 1)
+	var epochs [2][2]int32
+	x.shareBeats("second", g, "n", &epochs[0], t)
+	x.shareBeats("third", g, "o", &epochs[1], t)
+	x.shareBeats("second goes on", g, "n", &epochs[0])
+	x.describeShare("three", g)
+	x.shareBeat("leave", g, "member", -1)
+	list := kmsg.NewPtrListGroupsRequest()
+	list.TypesFilter = []string{"share"}
+	x.same("list", list)
+	x.describe("as a classic group", g)
+	x.same("as a consumer group", consumerBeat(g, "c", 0, t))
+	m := x.member(g)
+	m.join("as a classic member")
+	remove := kmsg.NewPtrDeleteGroupsRequest()
+	remove.Groups = []string{g}
+	x.same("delete with members", remove)
+	x.shareBeat("second leaves", g, "n", -1)
+	x.shareBeat("third leaves", g, "o", -1)
+	x.same("delete", remove)
+	x.describeShare("deleted", g)
+}
+
+func shareOffsetsRefused(x *exchange) {
+	t, consumers := x.topic("t", 1, nil), x.name("consumers")
+	x.same("join", consumerBeat(consumers, "m", 0, t))
+	for _, g := range []string{consumers, ""} {
+		req := kmsg.NewPtrAlterShareGroupOffsetsRequest()
+		rt := kmsg.NewAlterShareGroupOffsetsRequestTopic()
+		rt.Topic, rt.Partitions = t, []kmsg.AlterShareGroupOffsetsRequestTopicPartition{{StartOffset: 3}}
+		req.GroupID, req.Topics = g, append(req.Topics, rt)
+		x.same("alter", req)
+		remove := kmsg.NewPtrDeleteShareGroupOffsetsRequest()
+		remove.GroupID, remove.Topics = g, []kmsg.DeleteShareGroupOffsetsRequestTopic{{Topic: t}}
+		x.same("remove", remove)
+	}
+}
+
+// shareReset has groups that begin where their configuration says.
+func shareReset(x *exchange) {
+	t := x.filled("t", 1)
+	for k, reset := range []string{"earliest", "by_duration:PT1H"} {
+		m := &sharer{x: x, group: x.name(fmt.Sprint("g", k)), member: "member", topic: t}
+		x.setGroup("set "+reset, m.group, "share.auto.offset.reset", reset)
+		for i := range x.sides {
+			m.join(i, 1)
+		}
+		m.step("from "+reset, true, nil, of(0))
+		m.step("acknowledge", false, nil, of(0, tell(0, 5, accept)))
+		m.acknowledge("close", func(r *kmsg.ShareAcknowledgeRequest) { r.ShareSessionEpoch = -1 })
 	}
 }

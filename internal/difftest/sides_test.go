@@ -71,7 +71,7 @@ func startGodwit(t *testing.T) *side {
 		t.Fatal(err)
 	}
 	b := broker.New(e, broker.Options{Node: e.Identity().Node, Limits: limits})
-	s := kafka.New(kafka.Options{Backend: kafka.Broker(b), LogDir: "/data", DisableAutoCreate: true})
+	s := kafka.New(kafka.Options{Backend: kafka.Broker(b), LogDir: "/data", DisableAutoCreate: true, GroupDefaults: at})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
