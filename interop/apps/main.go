@@ -99,6 +99,9 @@ func main() {
 			}
 		}
 	}
+	if err == nil {
+		err = alone(places)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "interop:", err)
 		os.Exit(2)
@@ -133,6 +136,22 @@ func main() {
 	if failed > 0 {
 		os.Exit(1)
 	}
+}
+
+// alone fails if another run has the folder, until this program ends.
+func alone(places installed.Places) error {
+	dir := filepath.Join(places.Built, "applications")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	if err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("another run uses %s: wait for it, or end it: %w", dir, err)
+	}
+	return nil
 }
 
 func names() []string {
