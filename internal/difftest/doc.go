@@ -9,5 +9,11 @@
 // broker's clock, and the order of lists. Each case has topics and groups of its own and is played at the lowest, the
 // highest and a middle version of its API that both brokers serve.
 //
-// `go test ./internal/difftest -update` rewrites docs/differences.md from the table.
+// With the build tag peers the same tape, and cases that go deeper, are played beside Apache Kafka itself, with a table of its own
+// whose entries are choices, improvements and limits of Godwit's. interop/peers.sh does that; a Kafka that runs already, with the settings
+// in kafka_test.go, saves its start:
+//
+//	GODWIT_PEER_KAFKA=kafka://127.0.0.1:9092 go test -tags peers -run Kafka ./internal/difftest -play txn
+//
+// `go test ./internal/difftest -update` rewrites docs/differences*.md from the tables.
 package difftest

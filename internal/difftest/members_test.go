@@ -163,7 +163,7 @@ func consumerShare(x *exchange) {
 		b = own("second has", "n", b, 2, 3)
 		x.describeConsumer(assignor+", shared", g)
 		c := join("third", "o")
-		a = own("first with three", "m", a, 0, 1)
+		own("first with three", "m", a, 0, 1)
 		b = own("second with three", "n", b, 2, 3)
 		own("third with three", "o", c)
 		x.describeConsumer(assignor+", three", g)
@@ -301,7 +301,7 @@ func migration(x *exchange) {
 	a.heartbeat("heartbeat", a.generation)
 	told = x.consumerOwns("consumer goes on", g, "m", t, told)
 	x.describeConsumer("both", g)
-	told = x.consumerOwns("consumer has", g, "m", t, told, 1)
+	x.consumerOwns("consumer has", g, "m", t, told, 1)
 	x.same("consumer leaves", consumerBeat(g, "m", -1))
 	x.describe("downgraded", g)
 	x.describeConsumer("downgraded", g)
@@ -309,7 +309,6 @@ func migration(x *exchange) {
 	a.join("classic for the third time")
 	a.beginSync("third sync", a.generation, assignment{a, string(plan.AppendTo(nil))})()
 	a.leave("leave")
-	_ = told
 	x.same("consumer joins the empty group", consumerBeat(g, "m", 0, t))
 	x.describeConsumer("at the end", g)
 }
