@@ -38,9 +38,7 @@ func (s *Server) describeTxn(ctx context.Context, rc *request, id string) kmsg.D
 	out.ProducerID, out.ProducerEpoch = d.ProducerID, d.Epoch
 	view := s.backend.Meta()
 	list := make([]share.Partition, 0, len(d.Partitions))
-	for _, p := range d.Partitions {
-		list = append(list, p)
-	}
+	list = append(list, d.Partitions...)
 	eachTopic(list, func(id base.StreamID, partitions []int32) {
 		if st, err := rc.streamByID(view, id); err == nil {
 			out.Topics = append(out.Topics, kmsg.DescribeTransactionsResponseTransactionStateTopic{Topic: st.Name, Partitions: partitions})
