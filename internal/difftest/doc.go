@@ -13,7 +13,7 @@
 // whose entries are choices, improvements and limits of Godwit's. interop/peers.sh does that; a Kafka that runs already, with the settings
 // in kafka_test.go, saves its start:
 //
-//	GODWIT_PEER_KAFKA=kafka://127.0.0.1:9092 go test -tags peers -run Kafka ./internal/difftest -play txn
+//	GODWIT_PEER_KAFKA=kafka://127.0.0.1:9092 go test -tags peers -run TestKafka ./internal/difftest -args -play txn
 //
 // `go test ./internal/difftest -update` rewrites docs/differences*.md from the tables.
 package difftest
