@@ -239,3 +239,11 @@ func txnOffsets(x *exchange) {
 	remove.Groups = []string{x.name("g")}
 	x.same("delete the first group", remove)
 }
+
+// commitAs is commit of a member.
+func (p *txnProducer) commitAs(label, topic string, m *member, generation int32) {
+	p.x.t.Helper()
+	p.x.each("commit "+label, func(i int, s *side) kmsg.Request {
+		return p.commitRequest(s, topic, 0, generation, m.ids[i])
+	})
+}

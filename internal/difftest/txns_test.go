@@ -81,14 +81,6 @@ func (p *txnProducer) commit(label, topic string, partition, generation int32, m
 	})
 }
 
-// commitAs is commit of a member.
-func (p *txnProducer) commitAs(label, topic string, m *member, generation int32) {
-	p.x.t.Helper()
-	p.x.each("commit "+label, func(i int, s *side) kmsg.Request {
-		return p.commitRequest(s, topic, 0, generation, m.ids[i])
-	})
-}
-
 func (p *txnProducer) commitRequest(s *side, topic string, partition, generation int32, member string) kmsg.Request {
 	req := kmsg.NewPtrTxnOffsetCommitRequest()
 	i := slices.Index(p.x.sides, s)
