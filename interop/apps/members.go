@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -22,6 +23,7 @@ const (
 	ownedRate       = 150 // records a second and topic
 	ownedTime       = 40 * time.Second
 	ownedPatience   = 40 * time.Second
+	ownedStay       = 3 * time.Second // with one protocol
 )
 
 // ownedTopics are there from the beginning. Halfway the first one gets more partitions, and another topic appears that only the regular
@@ -45,7 +47,11 @@ type owned struct {
 	past     *owners
 	sent     []*sent
 	produced chan error
-	types    []string // what the group was found to be, without repetitions
+	wanted   string // protocol that members replace the other with, if it migrates
+
+	mu      sync.Mutex
+	types   []string  // what the group was found to be, without repetitions
+	changed time.Time // when it was found to be the last of them
 }
 
 // membersUniform lets members of the consumer protocol (KIP-848) work off two topics, while they come, leave, are paused and
@@ -61,7 +67,7 @@ func membersRegex(ctx context.Context, w *world) (string, error) {
 
 // membersMigrate has members of the classic protocol and members of the consumer protocol replace each other, again and again.
 func membersMigrate(ctx context.Context, w *world) (string, error) {
-	return (&owned{topics: strings.Join(ownedTopics, ","), assignor: "uniform", migrates: true}).run(ctx, w)
+	return (&owned{topics: strings.Join(ownedTopics, ","), assignor: "uniform", migrates: true, wanted: "classic"}).run(ctx, w)
 }
 
 func (o *owned) run(ctx context.Context, w *world) (string, error) {
@@ -105,7 +111,7 @@ func (o *owned) run(ctx context.Context, w *world) (string, error) {
 			return true, o.grow(producing)
 		}
 		if o.migrates {
-			return true, o.migrate(since)
+			return true, o.migrate()
 		}
 		return false, nil
 	})
@@ -171,9 +177,15 @@ func (o *owned) grow(ctx context.Context) error {
 	return nil
 }
 
-// migrate has members of one protocol replace those of the other, four times in a short run.
-func (o *owned) migrate(since time.Duration) error {
-	protocol := []string{"-classic", "-consumer"}[int(since/(ownedTime/4))%2]
+// migrate has members of one protocol replace those of the other, and back, as soon as the group has changed and worked for a while.
+func (o *owned) migrate() error {
+	o.mu.Lock()
+	there := len(o.types) > 0 && o.types[len(o.types)-1] == o.wanted && time.Since(o.changed) > ownedStay
+	o.mu.Unlock()
+	if there {
+		o.wanted = map[string]string{"classic": "consumer", "consumer": "classic"}[o.wanted]
+	}
+	protocol := "-" + o.wanted
 	var wanted []string
 	for _, kind := range o.kinds {
 		wanted = append(wanted, strings.TrimSuffix(kind, "-consumer")+protocol)
@@ -233,13 +245,7 @@ func (o *owned) seen(d kadm.DescribedConsumerGroup) {
 			return
 		}
 	}
-	if found == "classic" && len(o.types) == 0 {
-		return // it is not there yet
-	}
-	if len(o.types) == 0 || o.types[len(o.types)-1] != found {
-		o.types = append(o.types, found)
-		o.note("watch", "the group is "+found)
-	}
+	o.turned(found)
 	holder := map[int32]string{}
 	for _, m := range d.Members {
 		for _, p := range numbered(m.Assignment) {
@@ -249,6 +255,17 @@ func (o *owned) seen(d kadm.DescribedConsumerGroup) {
 			holder[p] = m.MemberID
 		}
 	}
+}
+
+// turned notes what the group is.
+func (o *owned) turned(found string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n := len(o.types); n == 0 && found == "classic" || n > 0 && o.types[n-1] == found {
+		return // it is not there yet, or as it was
+	}
+	o.types, o.changed = append(o.types, found), time.Now()
+	o.note("watch", "the group is "+found)
 }
 
 // numbered are the numbers of partitions, in order.
