@@ -50,9 +50,15 @@ func (a *Append) settle(n int32) {
 	if a.open.Add(-n) > 0 {
 		return
 	}
+	a.finish()
+}
+
+// finish reports the results. Done gives the request back to the caller, who may fill it anew at once.
+func (a *Append) finish() {
+	release := a.Release
 	a.Done(a)
-	if a.Release != nil {
-		a.Release()
+	if release != nil {
+		release()
 	}
 }
 
@@ -65,10 +71,7 @@ type part struct {
 // Append hands a request to the shards of its logs. It does not block.
 func (e *Engine) Append(a *Append) {
 	if len(a.Items) == 0 {
-		a.Done(a)
-		if a.Release != nil {
-			a.Release()
-		}
+		a.finish()
 		return
 	}
 	a.open.Store(int32(len(a.Items)))
