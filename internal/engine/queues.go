@@ -245,6 +245,9 @@ func (h *queueHost) forget(k shard.QueueKey) {
 
 // follow trims the queues of a log whose start rises with an entry that was just proposed.
 func (h *queueHost) follow(l *loop, log base.LogID, start int64) {
+	if _, ok := l.m.Writable(log); !ok {
+		return // its queues go with it, before the trim would come
+	}
 	l.m.QueuesOf(log, func(k shard.QueueKey, q *queue.Queue) {
 		if _, _, ok := l.m.Queue(k); !ok || l.term == 0 {
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit/internal/base"
 	"godwit/internal/queue"
 	"godwit/internal/shard"
 )
@@ -111,4 +112,31 @@ func TestQueueOfACompactedLog(t *testing.T) {
 	r.want("what is left", r.acquire("b", s, 20), "4-4 7-7 9-11")
 	r.must(r.ShareRelease(ctx, "a", []ShareQueue{jobs(s, 0)}))
 	r.want("of what was released", r.acquire("b", s, 20), "1-1*2")
+}
+
+// TestTrimBehindADeletion: records are deleted while the deletion of their topic is in flight. What a queue would hear of it stands
+// behind the end of that queue in the journal, and has nothing to do there, now and at every later start.
+func TestTrimBehindADeletion(t *testing.T) {
+	for name, behind := range map[string]func(l *loop, log base.LogID){
+		"trim": func(l *loop, log base.LogID) { l.queues.follow(l, log, 3) },
+		"entry of an earlier build": func(l *loop, log base.LogID) {
+			l.m.QueuesOf(log, func(k shard.QueueKey, q *queue.Queue) {
+				l.command(&shard.Command{Queues: []shard.QueueCommand{{QueueKey: k, Do: q.Trim(l.now(), 3)}}}, func(*shard.Applied, error) {})
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			s := r.subscribed(1, nil)
+			r.fill(s, 4)
+			r.want("a", r.acquire("a", s, 2), "0-1")
+			p := s.Partitions[0]
+			r.loop(p.Shard).post(message{call: func(l *loop) {
+				l.command(&shard.Command{Drop: []base.LogID{p.Log}}, func(_ *shard.Applied, err error) { r.must(err) })
+				behind(l, p.Log)
+			}})
+			r.Drain()
+			r.must(r.powerLoss(0))
+		})
+	}
 }

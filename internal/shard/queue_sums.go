@@ -39,19 +39,20 @@ func (s *QueueSums) sub(o *QueueSums) {
 // queueSums keeps the sums of all groups. Queues that changed are counted again when somebody asks, each once.
 type queueSums struct {
 	groups  map[share.Key]*QueueSums
-	changed []*storedQueue
+	changed map[*storedQueue]struct{}
 }
 
 // touch notes that a queue changed.
 func (s *queueSums) touch(q *storedQueue) {
-	if !q.uncounted {
-		q.uncounted = true
-		s.changed = append(s.changed, q)
+	if s.changed == nil {
+		s.changed = map[*storedQueue]struct{}{}
 	}
+	s.changed[q] = struct{}{}
 }
 
 // drop takes a queue out that is gone. A group without queues has no sums.
 func (s *queueSums) drop(q *storedQueue) {
+	delete(s.changed, q)
 	g := s.groups[q.key.Group]
 	if g == nil {
 		return
@@ -65,10 +66,7 @@ func (s *queueSums) drop(q *storedQueue) {
 // QueueSums calls fn for each group with queues here, in no order. It costs what changed since the last call, and the groups.
 func (m *Machine) QueueSums(fn func(share.Key, *QueueSums)) {
 	s := &m.queues.sums
-	for _, q := range s.changed {
-		if q.uncounted = false; m.queues.all[q.key] != q {
-			continue
-		}
+	for q := range s.changed { // sums do not depend on the order
 		s.drop(q)
 		d := q.Describe(0)
 		q.counted = sumsOf(&d)
@@ -80,7 +78,6 @@ func (m *Machine) QueueSums(fn func(share.Key, *QueueSums)) {
 		g.Add(&q.counted)
 	}
 	clear(s.changed)
-	s.changed = s.changed[:0]
 	for k, g := range s.groups {
 		fn(k, g)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"godwit/internal/base"
 	"godwit/internal/coord/share"
-	"godwit/internal/invariants"
 	"godwit/internal/queue"
 	"godwit/internal/varint"
 )
@@ -94,8 +93,7 @@ type storedQueue struct {
 	dirty   bool
 	doomed  bool // an entry in flight deletes it
 
-	counted   QueueSums // as in queueSums.groups; zero before it was counted first
-	uncounted bool      // it is in queueSums.changed
+	counted QueueSums // as in queueSums.groups; zero before it was counted first
 }
 
 // queueSet is the queues of a shard.
@@ -178,7 +176,9 @@ func (s *queueSet) apply(c *QueueCommand) {
 		q.version = c.Version
 		s.renamed[c.QueueKey] = struct{}{}
 	}
-	invariants.Check(q != nil, "shard: command %T for queue %v, which does not exist", c.Do, c.QueueKey)
+	if q == nil {
+		return // it has gone with its log, as trims and confirmations of a log that is gone have nothing to do
+	}
 	s.touch(q)
 	if c.Do != nil {
 		q.Apply(c.Do)
