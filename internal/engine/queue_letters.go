@@ -48,6 +48,7 @@ const (
 type letterJob struct {
 	e              *Engine
 	key            shard.QueueKey
+	queue          *queue.Queue // another one may have the key when the job is done
 	source, target *meta.Stream
 	index, to      int32 // partitions of them
 	copies         bool  // key and value
@@ -65,7 +66,7 @@ func (h *queueHost) letters(l *loop, hq *hostedQueue, q *queue.Queue) {
 	if l.term == 0 || len(effects) == 0 || h.jobs[hq.key] != nil || hq.lettersAt > l.now() {
 		return
 	}
-	j := &letterJob{e: l.e, key: hq.key, copies: hq.seen.CopyRecords, tried: h.tried[hq.key], next: -1,
+	j := &letterJob{e: l.e, key: hq.key, queue: q, copies: hq.seen.CopyRecords, tried: h.tried[hq.key], next: -1,
 		effects: slices.Clone(effects[:min(len(effects), letterEffects)])}
 	h.jobs[hq.key] = j
 	h.tried[hq.key] = max(j.tried, j.effects[len(j.effects)-1].ID)
@@ -87,8 +88,12 @@ func (h *queueHost) letters(l *loop, hq *hostedQueue, q *queue.Queue) {
 func (h *queueHost) lettersDone(l *loop, j *letterJob, done []uint64, refused, failure error) {
 	delete(h.jobs, j.key)
 	hq, q, err := h.open(l, j.key)
-	if err != nil {
+	switch {
+	case err != nil:
 		return // the queue is gone, or another leader goes on
+	case q != j.queue:
+		h.letters(l, hq, q) // effects of the same numbers that are others
+		return
 	}
 	if failure != nil {
 		l.e.opts.Log.Warn("dead letters cannot be written; it is tried again", "group", j.key.Group.Group, "error", failure)

@@ -30,12 +30,18 @@ type txnRound struct {
 	failed     bool
 }
 
-// lead makes a coordinator from what is committed.
+// lead makes a coordinator for a new term.
 func (h *txnHost) lead(l *loop) {
+	h.renew(l)
+	h.resend = backoff{}
+	h.dispatchAll(l)
+}
+
+// renew makes a coordinator from what is committed.
+func (h *txnHost) renew(l *loop) {
 	h.resign(base.Errorf(base.CodeNotReady, "the coordinator has moved: ask again"))
 	h.coord = txn.NewCoordinator(l.e.opts.Txns, l.m.Txns, l.now())
-	h.rounds, h.ended, h.resend = map[txn.Key]*txnRound{}, map[txn.Key][]func(error){}, backoff{}
-	h.dispatchAll(l)
+	h.rounds, h.ended = map[txn.Key]*txnRound{}, map[txn.Key][]func(error){}
 }
 
 // resign ends the coordinator. Those who wait for entries in flight are answered as these are settled.
@@ -66,8 +72,11 @@ func (h *txnHost) decide(l *loop, fn func(c *txn.Coordinator, now int64), reply 
 		case h.coord != coord:
 		case l.term == 0:
 			h.resign(err)
-		default: // the coordinator has gone ahead of what is committed
-			h.lead(l)
+		default:
+			// The coordinator has gone ahead of what is committed. What is outstanding waits a little, since it may be its confirmation
+			// that a full disk refused.
+			h.renew(l)
+			h.resend.fail(l.now())
 		}
 	}, reply)
 }

@@ -77,7 +77,7 @@ func (c *Coordinator) StreamDeleted(id base.StreamID) {
 // Confirm notes what has been done for the ending of that serial number, see [State.Ending].
 func (c *Coordinator) Confirm(now int64, k Key, serial int64, partitions []Partition, groups []string) {
 	c.advance(now)
-	if t := c.live.txns[k]; t != nil && t.Status.preparing() && t.Serial == serial {
+	if t := c.live.txns[k]; t != nil && t.Status.preparing() && t.Serial == serial && len(partitions)+len(groups) > 0 {
 		c.decide(k, &Confirm{k, serial, c.now, partitions, groups})
 	}
 }
