@@ -35,7 +35,21 @@ func (p Partition) Compare(o Partition) int {
 // GroupKey names a group: the name is unique within its namespace, among groups of all types.
 type GroupKey struct {
 	Namespace string
-	Group     string // never empty for a group with members; at most 32,767 bytes
+	Group     string // never empty for a group with members; at most MaxGroupName bytes
+}
+
+// MaxGroupName is the length of the longest group name, bytes: what a string of Kafka's protocol holds in every version.
+const MaxGroupName = 32_767
+
+// Check refuses a name that no group can have, with CodeInvalidGroup.
+func (k GroupKey) Check() *Error {
+	switch n := len(k.Group); {
+	case n == 0:
+		return Errorf(CodeInvalidGroup, "the group name is empty")
+	case n > MaxGroupName:
+		return Errorf(CodeInvalidGroup, "the group name has %d bytes, at most %d are allowed", n, MaxGroupName)
+	}
+	return nil
 }
 
 // Compare orders groups by namespace, then by name.

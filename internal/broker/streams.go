@@ -38,7 +38,11 @@ func (b *Broker) createInternalTopics(ctx context.Context, namespace string, out
 	ctx, cancel := context.WithTimeout(ctx, internalTopicWait)
 	defer cancel()
 	var failed []string
-	for _, t := range out.Create {
+	for i, t := range out.Create {
+		if i > 0 && ctx.Err() != nil || len(failed) == maxFailures {
+			failed = append(failed, fmt.Sprintf("and %d more", len(out.Create)-i))
+			break
+		}
 		overrides := make(map[string]string, len(t.Configs))
 		for _, c := range t.Configs {
 			overrides[c.Key] = c.Value
@@ -59,6 +63,9 @@ func (b *Broker) createInternalTopics(ctx context.Context, namespace string, out
 	i := slices.IndexFunc(out.Statuses, func(s streams.MemberStatus) bool { return s.Code == streams.MissingInternalTopics })
 	out.Statuses[i].Detail += "; Creation failed: " + strings.Join(failed, ", ") + "."
 }
+
+// maxFailures is of how many internal topics that cannot be made a member is told; the heartbeats that follow try again.
+const maxFailures = 3
 
 // internalTopicWait is for how long a heartbeat waits for internal topics.
 const internalTopicWait = 5 * time.Second

@@ -67,7 +67,8 @@ func (b *Broker) decideTxn(ctx context.Context, k txn.Key, fn func(c *txn.Coordi
 	if b.engine.TxnEnded(wait, k) != nil {
 		return refused
 	}
-	return either(ask(), refused)
+	err := ask()
+	return either(err, refused)
 }
 
 // InitTransactional answers InitTxn: an open transaction of the transactional ID is aborted first; CodeConcurrentTxn says that this takes
@@ -206,6 +207,9 @@ func (b *Broker) CommitTxnOffsets(ctx context.Context, r TxnOffsets) (out group.
 // is noticed.
 func (b *Broker) commitTxnOffsets(ctx context.Context, r *TxnOffsets) (out group.CommitResponse) {
 	req := group.TxnCommitRequest{CommitRequest: r.Commit, ProducerID: r.ProducerID, Epoch: r.Epoch}
+	if err := req.Key.Check(); err != nil {
+		return group.CommitResponse{Err: err}
+	}
 	var verified bool
 	var refused *base.Error
 	err := b.engine.GroupDecide(ctx, req.Key, func(c *group.Coordinator, now int64) []group.Command {
@@ -213,7 +217,12 @@ func (b *Broker) commitTxnOffsets(ctx context.Context, r *TxnOffsets) (out group
 		return nil
 	})
 	if err = either(err, refused); err == nil && !verified {
-		err = b.joinTxnGroup(ctx, r.TxnProducer, req.Group, joining(r.Implicit))
+		if err = b.joinTxnGroup(ctx, r.TxnProducer, req.Group, joining(r.Implicit)); err != nil {
+			_ = b.engine.GroupDecide(ctx, req.Key, func(c *group.Coordinator, _ int64) []group.Command {
+				c.DropGuard(req.Key, req.ProducerID, req.Guard)
+				return nil
+			}) // if it cannot be had, the guard expires
+		}
 	}
 	if err != nil {
 		return group.CommitResponse{Err: asError(err)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"godwit/internal/base"
@@ -119,4 +120,13 @@ func FuzzClassicSubscription(f *testing.F) {
 			t.Fatalf("%d topics, %d partitions of %d bytes", len(s.topics), len(s.owned), len(b))
 		}
 	})
+}
+
+func TestLongExpressionIsRefused(t *testing.T) {
+	if _, err := compile(strings.Repeat("a", maxRegex)); err != nil {
+		t.Error(err)
+	}
+	if _, err := compile(strings.Repeat("a", maxRegex+1)); err == nil || err.Code != base.CodeInvalidRegex {
+		t.Errorf("an expression of %d bytes: %v", maxRegex+1, err)
+	}
 }

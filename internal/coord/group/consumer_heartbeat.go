@@ -112,6 +112,9 @@ func (c *Coordinator) checkConsumerHeartbeat(req *ConsumerHeartbeatRequest) *bas
 	if bad != "" {
 		return base.Errorf(base.CodeInvalidRequest, "%s", bad)
 	}
+	if err := req.Key.Check(); err != nil {
+		return err
+	}
 	if req.Assignor != nil && !slices.ContainsFunc(c.assignors, func(a assignor) bool { return a.name == *req.Assignor }) {
 		var names []string
 		for _, a := range c.assignors {

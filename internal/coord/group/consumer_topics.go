@@ -31,8 +31,14 @@ func (s *scan) rest() int64 { return min(int64(s.names), maxScanRest) }
 
 const maxScanRest = 10_000
 
+// maxRegex is the length of the longest subscribed expression, bytes: matching costs its length for every byte of every topic's name.
+const maxRegex = 1_024
+
 // compile reads a subscribed expression, which matches whole names.
 func compile(text string) (*regexp.Regexp, *base.Error) {
+	if len(text) > maxRegex {
+		return nil, base.Errorf(base.CodeInvalidRegex, "SubscribedTopicRegex has %d bytes, at most %d are allowed.", len(text), maxRegex)
+	}
 	if _, err := regexp.Compile(text); err != nil {
 		return nil, base.Errorf(base.CodeInvalidRegex, "SubscribedTopicRegex `%s` is not a valid regular expression: %v.", text, err)
 	}

@@ -332,10 +332,5 @@ func unknownMember(k Key, id string) *base.Error {
 	return base.Errorf(base.CodeUnknownMember, "group %q has no member %q", k.Group, id)
 }
 
-// checkName refuses the empty group name.
-func checkName(k Key) *base.Error {
-	if k.Group == "" {
-		return base.Errorf(base.CodeInvalidGroup, "the group name is empty")
-	}
-	return nil
-}
+// checkName refuses what cannot be a group's name.
+func checkName(k Key) *base.Error { return k.Check() }

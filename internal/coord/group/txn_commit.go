@@ -47,6 +47,13 @@ func (c *Coordinator) TxnGuard(now int64, k Key, producer int64, epoch int16) (g
 	return g, g.verified, nil
 }
 
+// DropGuard gives a token back that the transaction's coordinator did not confirm.
+func (c *Coordinator) DropGuard(k Key, producer int64, g *TxnGuard) {
+	if of := (txnOf{k, producer}); c.guards[of] == g && !g.verified {
+		delete(c.guards, of)
+	}
+}
+
 // CommitTxn is Commit for a transaction. CodeNotReady says that the guard is not valid any more: take another one, and ask the
 // transaction's coordinator again, who knows whether the transaction is over. A commit does not keep a member's session.
 func (c *Coordinator) CommitTxn(now int64, req *TxnCommitRequest) (*TxnCommitOffsets, CommitResponse) {

@@ -61,6 +61,9 @@ func checkHeartbeat(req *HeartbeatRequest) *base.Error {
 	case req.Epoch < EpochLeave:
 		return invalid("MemberEpoch is invalid.")
 	}
+	if err := req.Key.Check(); err != nil {
+		return err
+	}
 	return nil
 }
 

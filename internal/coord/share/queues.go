@@ -45,8 +45,8 @@ func (c *Coordinator) start(r groupconf.Reset) Start {
 // there is none. The result has one entry for each topic asked for, in that order.
 func (c *Coordinator) AlterOffsets(now int64, k Key, topics []SetTopicOffsets) ([]TopicResult, *base.Error) {
 	c.advance(now)
-	if k.Group == "" {
-		return nil, base.Errorf(base.CodeInvalidGroup, "the group name is empty")
+	if err := k.Check(); err != nil {
+		return nil, err
 	}
 	u := &Update{Key: k, Head: newHead}
 	if g := c.live.groups[k]; g != nil {

@@ -37,6 +37,9 @@ func checkHeartbeat(req *HeartbeatRequest) *base.Error {
 	case hasTwice(req.Tags):
 		return refuse("A client tag is said twice.")
 	}
+	if err := req.Key.Check(); err != nil {
+		return err
+	}
 	if req.Epoch == EpochJoin {
 		return checkJoin(req)
 	}
@@ -61,10 +64,27 @@ func checkJoin(req *HeartbeatRequest) *base.Error {
 	return req.Topology.checkShape()
 }
 
+// Limits of a topology. Each is far above what an application has; planning and assigning it costs time and memory in the group's
+// shard.
+const (
+	maxSubtopologies = 1_000
+	maxNames         = 10_000  // topics and subtopologies, as often as they are named
+	maxTasks         = 100_000 // without standby tasks
+)
+
 // checkShape checks what is wrong with a topology whatever its topics.
 func (t *Topology) checkShape() *base.Error {
 	if t.Epoch < 0 {
 		return base.Errorf(base.CodeInvalidRequest, "Topology epoch must be non-negative.")
+	}
+	names := len(t.Subtopologies)
+	for i := range t.Subtopologies {
+		s := &t.Subtopologies[i]
+		names += len(s.Sources) + len(s.Sinks) + len(s.Changelogs) + len(s.Repartitions)
+	}
+	if len(t.Subtopologies) > maxSubtopologies || names > maxNames {
+		return invalid("The topology has %d subtopologies and %d names in all, at most %d and %d are allowed.",
+			len(t.Subtopologies), names, maxSubtopologies, maxNames).err
 	}
 	for i := range t.Subtopologies {
 		s := &t.Subtopologies[i]

@@ -77,9 +77,12 @@ func configure(t *Topology, topic func(name string) (Topic, bool)) (*configured,
 		out.problem = f.status
 		return out, f.err
 	}
-	for i := range t.Subtopologies {
+	for tasks, i := 0, 0; i < len(t.Subtopologies); i++ {
 		s := &t.Subtopologies[i]
 		n, _ := p.tasks(s)
+		if tasks += n; tasks > maxTasks {
+			return out, invalid("The topology has more than %d tasks: read topics of fewer partitions.", maxTasks).err
+		}
 		out.subs = append(out.subs, part{s.ID, n, len(s.Changelogs) > 0, s.reads()})
 	}
 	if out.create = create; len(create) > 0 {
@@ -183,11 +186,12 @@ func (p *planner) repartition() *fault {
 		progress := false
 		for i := range p.Subtopologies {
 			s := &p.Subtopologies[i]
+			n := p.widest(s, counts)
 			for _, sink := range s.Sinks {
 				if _, ok := counts[sink]; ok {
 					continue
 				}
-				if n := p.widest(s, counts); n > 0 {
+				if n > 0 {
 					counts[sink], progress = n, true
 				} else {
 					needed = true

@@ -25,10 +25,17 @@ func (c *Coordinator) Describe(k Key) Description {
 	return d
 }
 
+// maxPattern is the length of the longest pattern, bytes: matching costs its length for every byte of every ID.
+const maxPattern = 1_024
+
 // List lists the transactional IDs of a namespace.
 func (c *Coordinator) List(now int64, namespace string, f Filter) List {
 	c.advance(now)
 	var out List
+	if len(f.Pattern) > maxPattern {
+		out.Err = base.Errorf(base.CodeInvalidRegex, "The pattern has %d bytes, at most %d are allowed.", len(f.Pattern), maxPattern)
+		return out
+	}
 	pattern, err := compile(f.Pattern)
 	if err != nil {
 		out.Err = base.Errorf(base.CodeInvalidRegex, "The pattern %q is not a valid RE2 expression: %v.", f.Pattern, err)

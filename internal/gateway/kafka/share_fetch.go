@@ -71,7 +71,11 @@ func (rc *request) shareMember(group, member *string) (sharesession.Member, erro
 	case member == nil || *member == "" || len(*member) > maxMemberID:
 		return sharesession.Member{}, base.Errorf(base.CodeInvalidRequest, "Invalid member id in the request.")
 	}
-	return sharesession.Member{Key: rc.shareKey(*group), ID: *member}, nil
+	key := rc.shareKey(*group)
+	if err := key.Check(); err != nil {
+		return sharesession.Member{}, err
+	}
+	return sharesession.Member{Key: key, ID: *member}, nil
 }
 
 // checkShareFetch checks the acquire mode, and that a request with renewals asks for no records, in Kafka's words.
