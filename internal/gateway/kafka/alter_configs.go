@@ -44,7 +44,7 @@ func (s *Server) replaceConfigs(ctx context.Context, rc *request, r *kmsg.AlterC
 		}
 	}
 	set := func() error {
-		return s.backend.SetGroupConfig(ctx, rc.shareKey(r.ResourceName), values, true, validateOnly)
+		return s.backend.SetGroupConfig(ctx, rc.groupKey(r.ResourceName), values, true, validateOnly)
 	}
 	if r.ResourceType == kmsg.ConfigResourceTypeTopic {
 		st, err := rc.configuredTopic(s.backend.Meta(), r.ResourceName)

@@ -73,7 +73,7 @@ func describedConsumer(view *meta.View, m *group.Consumer) kmsg.ConsumerGroupDes
 }
 
 func assignedTopics(view *meta.View, list []group.Partition) (out []kmsg.AssignmentTopicPartition) {
-	eachStream(list, func(id base.StreamID, partitions []int32) {
+	eachTopic(list, func(id base.StreamID, partitions []int32) {
 		if st, ok := view.StreamByID(id); ok {
 			out = append(out, kmsg.AssignmentTopicPartition{TopicID: id, Topic: st.Name, Partitions: partitions})
 		}

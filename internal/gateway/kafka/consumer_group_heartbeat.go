@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -45,27 +44,10 @@ func (s *Server) consumerGroupHeartbeat(ctx context.Context, rc *request, req *k
 	resp.MemberID, resp.MemberEpoch, resp.HeartbeatIntervalMillis = &out.MemberID, out.Epoch, int32(out.Interval)
 	if out.Assigned {
 		a := kmsg.NewConsumerGroupHeartbeatResponseAssignment()
-		eachStream(out.Assignment, func(id base.StreamID, partitions []int32) {
+		eachTopic(out.Assignment, func(id base.StreamID, partitions []int32) {
 			a.Topics = append(a.Topics, kmsg.ConsumerGroupHeartbeatResponseAssignmentTopic{TopicID: id, Partitions: partitions})
 		})
 		resp.Assignment = &a
 	}
 	return resp, nil
-}
-
-// eachStream calls fn for the partitions of each stream in a list that is grouped by them.
-func eachStream(list []group.Partition, fn func(id base.StreamID, partitions []int32)) {
-	for len(list) > 0 {
-		id := list[0].Stream
-		n := slices.IndexFunc(list, func(p group.Partition) bool { return p.Stream != id })
-		if n < 0 {
-			n = len(list)
-		}
-		partitions := make([]int32, 0, n)
-		for _, p := range list[:n] {
-			partitions = append(partitions, p.Index)
-		}
-		fn(id, partitions)
-		list = list[n:]
-	}
 }

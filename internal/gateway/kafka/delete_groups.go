@@ -25,10 +25,10 @@ func (s *Server) deleteGroups(ctx context.Context, rc *request, req *kmsg.Delete
 			err = refused
 		}
 		if err != nil && base.CodeOf(err) == base.CodeUnknownGroup {
-			err = s.backend.DeleteShareGroup(ctx, rc.shareKey(name))
+			err = s.backend.DeleteShareGroup(ctx, rc.groupKey(name))
 		}
 		if err != nil && base.CodeOf(err) == base.CodeUnknownGroup {
-			err = s.backend.DeleteStreamsGroup(ctx, rc.streamsKey(name))
+			err = s.backend.DeleteStreamsGroup(ctx, rc.groupKey(name))
 		}
 		if err != nil {
 			g.ErrorCode, g.ErrorMessage = rc.failGroup(err), message(err)

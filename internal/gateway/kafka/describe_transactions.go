@@ -7,7 +7,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"godwit/internal/base"
-	"godwit/internal/coord/share"
 	"godwit/internal/coord/txn"
 )
 
@@ -37,9 +36,7 @@ func (s *Server) describeTxn(ctx context.Context, rc *request, id string) kmsg.D
 	out.State, out.TimeoutMillis, out.StartTimestamp = d.Status.String(), d.TimeoutMs, d.Started
 	out.ProducerID, out.ProducerEpoch = d.ProducerID, d.Epoch
 	view := s.backend.Meta()
-	list := make([]share.Partition, 0, len(d.Partitions))
-	list = append(list, d.Partitions...)
-	eachTopic(list, func(id base.StreamID, partitions []int32) {
+	eachTopic(d.Partitions, func(id base.StreamID, partitions []int32) {
 		if st, err := rc.streamByID(view, id); err == nil {
 			out.Topics = append(out.Topics, kmsg.DescribeTransactionsResponseTransactionStateTopic{Topic: st.Name, Partitions: partitions})
 		}

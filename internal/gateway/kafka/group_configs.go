@@ -33,7 +33,7 @@ func (s *Server) groupConfigs(rc *request, name string) (out []kmsg.DescribeConf
 	if name == "" {
 		return nil, base.Errorf(base.CodeInvalidRequest, "Group name must not be empty")
 	}
-	own := s.backend.GroupConfig(rc.shareKey(name))
+	own := s.backend.GroupConfig(rc.groupKey(name))
 	for _, def := range groupconf.Defs() {
 		v := s.groupValueOf(&def, own)
 		if def.Internal && !v.own {

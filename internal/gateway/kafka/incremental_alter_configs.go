@@ -78,7 +78,7 @@ func (s *Server) configured(ctx context.Context, rc *request, r *kmsg.Incrementa
 	current func(name string) (listed, error), set func(map[string]*string) error, err error,
 ) {
 	if r.ResourceType == kmsg.ConfigResourceTypeGroupConfig {
-		k := rc.shareKey(r.ResourceName)
+		k := rc.groupKey(r.ResourceName)
 		current = func(name string) (listed, error) {
 			def, ok := groupconf.Lookup(name)
 			if !ok {

@@ -73,3 +73,15 @@ func hasPartition(st *meta.Stream, partition int32) error {
 	}
 	return nil
 }
+
+// eachTopic calls fn for the partitions of each stream in an ordered list.
+func eachTopic(list []base.Partition, fn func(id base.StreamID, partitions []int32)) {
+	for len(list) > 0 {
+		id := list[0].Stream
+		var partitions []int32
+		for len(list) > 0 && list[0].Stream == id {
+			partitions, list = append(partitions, list[0].Index), list[1:]
+		}
+		fn(id, partitions)
+	}
+}

@@ -71,7 +71,7 @@ func (rc *request) shareMember(group, member *string) (sharesession.Member, erro
 	case member == nil || *member == "" || len(*member) > maxMemberID:
 		return sharesession.Member{}, base.Errorf(base.CodeInvalidRequest, "Invalid member id in the request.")
 	}
-	key := rc.shareKey(*group)
+	key := rc.groupKey(*group)
 	if err := key.Check(); err != nil {
 		return sharesession.Member{}, err
 	}

@@ -23,7 +23,7 @@ func (s *Server) shareGroupHeartbeat(ctx context.Context, rc *request, req *kmsg
 		return resp, nil
 	}
 	out := s.backend.ShareHeartbeat(ctx, share.HeartbeatRequest{
-		Key:        rc.shareKey(req.GroupID),
+		Key:        rc.groupKey(req.GroupID),
 		MemberID:   req.MemberID,
 		Epoch:      req.MemberEpoch,
 		Rack:       req.RackID,
@@ -45,21 +45,4 @@ func (s *Server) shareGroupHeartbeat(ctx context.Context, rc *request, req *kmsg
 		resp.Assignment = &a
 	}
 	return resp, nil
-}
-
-// shareKey names a share group of the request's namespace.
-func (rc *request) shareKey(name string) share.Key {
-	return share.Key{Namespace: rc.namespace, Group: name}
-}
-
-// eachTopic calls fn for the partitions of each stream in an ordered list.
-func eachTopic(list []share.Partition, fn func(id base.StreamID, partitions []int32)) {
-	for len(list) > 0 {
-		id := list[0].Stream
-		var partitions []int32
-		for len(list) > 0 && list[0].Stream == id {
-			partitions, list = append(partitions, list[0].Index), list[1:]
-		}
-		fn(id, partitions)
-	}
 }

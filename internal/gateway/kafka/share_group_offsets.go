@@ -25,7 +25,7 @@ func (s *Server) alterShareGroupOffsets(ctx context.Context, rc *request, req *k
 			topics[i].Partitions = append(topics[i].Partitions, share.SetOffset{Index: p.Partition, Start: p.StartOffset})
 		}
 	}
-	results, err := s.backend.AlterShareOffsets(ctx, rc.shareKey(req.GroupID), topics)
+	results, err := s.backend.AlterShareOffsets(ctx, rc.groupKey(req.GroupID), topics)
 	if err != nil {
 		resp.ErrorCode, resp.ErrorMessage = rc.failGroup(err), message(err)
 		return resp, nil
@@ -58,7 +58,7 @@ func (s *Server) deleteShareGroupOffsets(ctx context.Context, rc *request, req *
 	for i, t := range req.Topics {
 		topics[i] = t.Topic
 	}
-	results, err := s.backend.DeleteShareOffsets(ctx, rc.shareKey(req.GroupID), topics)
+	results, err := s.backend.DeleteShareOffsets(ctx, rc.groupKey(req.GroupID), topics)
 	if err != nil {
 		resp.ErrorCode, resp.ErrorMessage = rc.failGroup(err), message(err)
 		return resp, nil

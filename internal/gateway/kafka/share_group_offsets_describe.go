@@ -36,7 +36,7 @@ func (s *Server) describeShareGroupOffsets(ctx context.Context, rc *request, req
 
 // allShareOffsets describes all partitions in which a group has a queue. Topics that are gone are left out.
 func (s *Server) allShareOffsets(ctx context.Context, rc *request, group string) (out []kmsg.DescribeShareGroupOffsetsResponseGroupTopic, err error) {
-	found, err := s.backend.ShareOffsets(ctx, rc.shareKey(group), nil)
+	found, err := s.backend.ShareOffsets(ctx, rc.groupKey(group), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Server) shareOffsets(ctx context.Context, rc *request, group string, to
 	}
 	var found []broker.ShareOffset
 	if len(asked) > 0 {
-		if found, err = s.backend.ShareOffsets(ctx, rc.shareKey(group), asked); err != nil {
+		if found, err = s.backend.ShareOffsets(ctx, rc.groupKey(group), asked); err != nil {
 			return nil, err
 		}
 	}

@@ -92,7 +92,7 @@ func wrongTopics(t *kmsg.StreamsGroupHeartbeatRequestTopology) string {
 // streamsRequest takes the request over.
 func streamsRequest(rc *request, req *kmsg.StreamsGroupHeartbeatRequest) streams.HeartbeatRequest {
 	out := streams.HeartbeatRequest{
-		Key: rc.streamsKey(req.Group), MemberID: req.MemberID, Epoch: req.MemberEpoch, EndpointEpoch: req.EndpointInformationEpoch,
+		Key: rc.groupKey(req.Group), MemberID: req.MemberID, Epoch: req.MemberEpoch, EndpointEpoch: req.EndpointInformationEpoch,
 		Instance: req.InstanceID, Rack: req.RackID, Rebalance: req.RebalanceTimeoutMillis, Process: req.ProcessID,
 		Tagged: req.ClientTags != nil, Offsets: taskOffsets(req.TaskOffsets), EndOffsets: taskOffsets(req.TaskEndOffsets),
 		Shutdown: req.ShutdownApplication, Version: req.Version, ClientID: rc.clientID, ClientHost: rc.clientHost(),
@@ -112,11 +112,6 @@ func streamsRequest(rc *request, req *kmsg.StreamsGroupHeartbeatRequest) streams
 		out.Tags = append(out.Tags, streams.Pair{Key: t.Key, Value: t.Value})
 	}
 	return out
-}
-
-// streamsKey names a streams group of the request's namespace.
-func (rc *request) streamsKey(name string) streams.Key {
-	return streams.Key{Namespace: rc.namespace, Group: name}
 }
 
 // topologyOf takes a topology over; regex says that it has patterns for topics.
