@@ -146,7 +146,7 @@ var table = []difference{
 	{"DeleteShareGroupOffsets", "*/delete again", "*", "*", "*", ours, "A group without offsets is still there; kfake forgets it with the last."},
 	{"ShareFetch", "*", "AcquisitionLockTimeoutMillis", "0", "30000", ours, "A request that is refused is told no time."},
 	{"ShareFetch", "queue refused/no group", "ErrorCode", "INVALID_REQUEST", "GROUP_ID_NOT_FOUND", ours, "A request without a group is invalid."},
-	{"ShareFetch", "queue refused/empty group", "*", "*", "*", ours, "Whether there is such a group is seen at its partitions."},
+	{"ShareFetch", "queue refused/empty group", "*", "*", "*", ours, "Groups have names."},
 	{"ShareAcknowledge", "*", "AcquisitionLockTimeoutMillis", "0", "30000", ours, "A request that is refused is told no time."},
 	{"ShareAcknowledge", "queue acks/twice", "*].ErrorCode", "INVALID_RECORD_STATE", "INVALID_REQUEST", ours, "The second of two batches about the same record finds it settled."},
 }

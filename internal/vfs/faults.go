@@ -180,7 +180,8 @@ func (f *Faults) Hook(fn func(Event)) {
 	f.hook = fn
 }
 
-// PowerOff makes this and all later operations fail, so that what still runs on the file system comes to an end.
+// PowerOff makes this and all later operations fail, so that what still runs on the file system comes to an end. A sync
+// that is under way in another goroutine fails too: whether a CrashClone has what it wrote is not known.
 func (f *Faults) PowerOff() { f.off.Store(true) }
 
 // Counts is the number of operations so far.

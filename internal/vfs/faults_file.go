@@ -100,7 +100,11 @@ func (f *faultyFile) sync(do func() error) error {
 	case v.drop:
 		return nil
 	}
-	return do()
+	err := do()
+	if err == nil && f.f.off.Load() {
+		return ErrPowerOff // it may have come too late
+	}
+	return err
 }
 
 // loseUnsynced passes on that a wrapper around this one failed a sync.

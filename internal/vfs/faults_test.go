@@ -204,6 +204,21 @@ func TestFaultsHook(t *testing.T) {
 	}
 }
 
+// TestFaultsPowerOffDuringSync checks that no sync succeeds during which the power went off.
+func TestFaultsPowerOffDuringSync(t *testing.T) {
+	below := NewFaults(NewCrashing(), 1)
+	fsys := NewFaults(below, 1)
+	f := create(t, fsys, "/f", "x")
+	below.Hook(func(e Event) {
+		if e.Op == OpSync {
+			fsys.PowerOff()
+		}
+	})
+	if err := f.Sync(); !errors.Is(err, ErrPowerOff) {
+		t.Fatalf("the power went off during the sync: %v", err)
+	}
+}
+
 func TestFaultsRefuseSenselessRules(t *testing.T) {
 	for _, r := range []Rule{{Ops: OpSync}, {Ops: OpWrite, Drop: true}, {Ops: OpSync, Drop: true, Err: syscall.EIO}, {Ops: OpSync, Path: "[", Drop: true}} {
 		func() {
